@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, cast
 
+from pdojo.backends.common.addresses import address_of, bind, known_alignment
 from pdojo.backends.snitch.cells import WORD, is_contiguous
 from pdojo.backends.snitch.code import Register
 from pdojo.backends.snitch.functions import has_instruction, instruction_operands
 from pdojo.backends.snitch.numbers import SUFFIX
+from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.hardware_loops import exact_reciprocal, replicated_input
@@ -213,16 +215,43 @@ class Packed:
         stream = statements.regions.register(leaf, access, writes=False)
         if stream is not None:
             return statements.popped(stream, leaf)
-        if not _is_whole(access, leaf, statements.alignment):
-            return statements.accesses.join(self._lanes(access, leaf), buffer.dtype, to)
-        return statements.accesses.load_packed(statements.place(access, leaf))
+        if _is_whole(access, leaf, statements.alignment) or self._is_word_here(access, leaf):
+            return statements.accesses.load_packed(statements.place(access, leaf))
+        return statements.accesses.join(self._lanes(access, leaf), buffer.dtype, to)
+
+    def _is_word_here(self, access: Access, leaf: Leaf) -> bool:
+        """Whether an access is an aligned word for the known values of unrolled variables."""
+        first, second = (self._element(access, leaf, lane) for lane in (0, 1))
+        if first is None or second is None:
+            return False
+        return (second - first) == const(1) and self._starts_word(first, access.array.buffer)
+
+    def _element(self, access: Access, leaf: Leaf, lane: int) -> Expr | None:
+        """The distance of a lane's element from the start of its buffer, in elements; None if it is not linear."""
+        statements, lanes = self.statements, leaf.chain[-1]
+        layout = statements.plan.placements[access.array.buffer].layout
+        found = address_of(access, layout, leaf.chain)
+        linear = bind(found.linear, {**statements.known, lanes.depth: lane}, leaf.extents)
+        return linear if linear.is_linear and not found.exchanges else None
+
+    def _starts_word(self, element: Expr, buffer: Buffer) -> bool:
+        """Whether an element is the first one of an aligned word of memory that ends inside of the buffer."""
+        layout = self.statements.plan.placements[buffer].layout
+        aligned = known_alignment(element, byte_width(buffer.dtype), self.statements.alignment(buffer))
+        return aligned % WORD == 0 and layout.size_bytes % WORD == 0
 
     def _lanes(self, access: Access, leaf: Leaf) -> list[Register]:
         """The lanes of an access to memory that is no aligned word, loaded one by one."""
         statements, lanes = self.statements, leaf.chain[-1]
         found: list[Register] = []
         for number in range(lanes.extent):
+            element = self._element(access, leaf, number)
             statements.known[lanes.depth] = number
-            found.append(cast(Register, statements.accesses.load(statements.place(access, leaf), access.array.dtype)))
+            place = statements.place(access, leaf)
+            if element is not None and self._starts_word(element, access.array.buffer):
+                # Other statements may need the whole word.
+                found.append(statements.accesses.load_packed(place))
+            else:
+                found.append(cast(Register, statements.accesses.load(place, access.array.dtype)))
         statements.known[lanes.depth] = 0
         return found

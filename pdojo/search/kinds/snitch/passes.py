@@ -6,10 +6,10 @@ interleaves several results, which hides the latency of the FPU.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
-from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.rules.streams import FPU_FUNCTIONS
 from pdojo.dialect.view.nest import Leaf, Node, Scope
 from pdojo.search.kinds.common.builder import PassBuilder
@@ -17,7 +17,7 @@ from pdojo.search.kinds.common.fusion import CHEAP, inline
 from pdojo.search.kinds.common.greedy import naive
 from pdojo.search.kinds.common.loops import drop_unit_loops, flatten, tile
 from pdojo.search.kinds.common.reciprocals import share_reciprocals
-from pdojo.search.kinds.snitch.hardware import keep_invariants, repeat, stream, use_registers
+from pdojo.search.kinds.snitch.hardware import is_streamable, keep_invariants, repeat, stream, use_registers
 from pdojo.search.kinds.snitch.interleaving import COPIES, interleave
 from pdojo.search.kinds.snitch.packing import contract, pack
 from pdojo.search.kinds.snitch.steps import shorten_sums
@@ -33,7 +33,7 @@ def greedy(builder: PassBuilder) -> None:
     pack(builder, 1)
     builder.exhaust(builder.dimensions, "reuse_dims", "the dimension is dead after each iteration: less memory")
     use_hardware(builder)
-    unroll_rest(builder)
+    unroll(builder)
 
 
 def heuristic(builder: PassBuilder) -> None:
@@ -52,32 +52,36 @@ def heuristic(builder: PassBuilder) -> None:
             interleave(builder, node.id)
     builder.exhaust(builder.dimensions, "reuse_dims", "the dimension is dead after each iteration: less memory")
     use_hardware(builder)
-    unroll_rest(builder)
+    unroll(builder)
 
 
 def use_hardware(builder: PassBuilder) -> None:
     """Use registers, streams and hardware loops wherever they are legal."""
     use_registers(builder)
     shorten_sums(builder)
+    unroll(builder, lambda leaf: not all(is_streamable(a, leaf) for a in leaf.accesses if a.array.buffer.memory is Memory.HEAP))
+    keep_invariants(builder)
     stream(builder)
     repeat(builder)
 
 
-def unroll_rest(builder: PassBuilder) -> None:
-    """Unroll short loops of single instructions without hardware loops, and parts of longer ones."""
+def unroll(builder: PassBuilder, when: Callable[[Leaf], bool] = lambda _: True) -> None:
+    """Unroll short loops of single instructions without hardware loops, and parts of longer ones.
+
+    Only loops of which some statement satisfies `when` are unrolled.
+    """
     for identifier in [s.id for s in reversed(builder.nest.scopes)]:
         scope = builder.scope(identifier)
         if scope is None or scope.mapping is not Mapping.SEQUENTIAL or scope.depth == 0:
             continue
         mappings = {s.mapping for leaf in scope.leaves for s in leaf.chain[scope.depth :]}
         simple = all(f is None or f in FPU_FUNCTIONS for leaf in scope.leaves for f in (leaf.function, leaf.accumulate))
-        if not simple or mappings & {Mapping.STREAM, Mapping.FREP}:
+        if not simple or mappings & {Mapping.STREAM, Mapping.FREP} or not any(map(when, scope.leaves)):
             continue
         each = _instances(scope) // scope.extent
         most = max(n for n in range(1, scope.extent + 1) if scope.extent % n == 0 and (n == 1 or n * each <= UNROLLED))
         if most > 1:
             builder.transact(lambda scope=scope, most=most: _unroll(builder, scope, most))
-    keep_invariants(builder)
 
 
 def _unroll(builder: PassBuilder, scope: Scope, count: int) -> None:
