@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.rules.streams import FPU_FUNCTIONS
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.loops import sink, tile
@@ -31,6 +32,8 @@ def interleave(builder: PassBuilder, identifier: str) -> None:
             builder.transact(lambda: partial_sums(builder, identifier, 1, COPIES, why))
         return
     shared = share_innermost(builder, identifier)
+    if shared is None and _is_independent(scope):
+        return
     if shared is not None:
         moved = builder.scope(shared)
         assert moved is not None
@@ -42,6 +45,16 @@ def interleave(builder: PassBuilder, identifier: str) -> None:
     if not any(loop.extent % COPIES == 0 for loop in loops):
         for child in [child.id for child in loops[-1].children]:
             interleave(builder, child)
+
+
+def _is_independent(scope: Scope) -> bool:
+    """True if a nest is one instruction on streams, so that no instruction waits for another one."""
+    if len(scope.leaves) > 1:
+        return False
+    (leaf,) = scope.leaves
+    is_one = leaf.accumulate is None and (leaf.function is None or leaf.function in FPU_FUNCTIONS)
+    moved = (a for a in leaf.accesses if any(e.uses(s.depth) for e in a.index for s in leaf.chain))
+    return is_one and all(is_streamable(access, leaf) for access in moved)
 
 
 def _loops(scope: Scope) -> list[Scope]:

@@ -15,7 +15,7 @@ from pdojo.dialect.view.nest import Leaf, Node, Scope
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.fusion import CHEAP, inline
 from pdojo.search.kinds.common.greedy import naive
-from pdojo.search.kinds.common.loops import drop_unit_loops, flatten, tile
+from pdojo.search.kinds.common.loops import collapse_unit_loops, flatten, tile
 from pdojo.search.kinds.common.reciprocals import share_reciprocals
 from pdojo.search.kinds.snitch.hardware import is_streamable, keep_invariants, repeat, stream, use_registers
 from pdojo.search.kinds.snitch.interleaving import COPIES, interleave
@@ -133,5 +133,5 @@ def _whole(leaf: Leaf) -> Node:
 
 def _simplify(builder: PassBuilder) -> None:
     contract(builder)
-    drop_unit_loops(builder)
+    collapse_unit_loops(builder)
     flatten(builder)
