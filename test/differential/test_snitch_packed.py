@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from differential.compiled import Arrays, kernel, random_inputs
 from differential.library import close
 from differential.snitch import DIVIDES, run_snitch
+from differential.test_llvm_functions import agrees, special_values
 from differential.test_snitch import agree
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.snitch.simulator import Result
 from pdojo.backends.snitch.targets import snitch_source
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.semantics.interpreter import interpret_stepwise
+from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 
 SPECIAL = [np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40, -3e-42, 3e38]
@@ -73,7 +76,7 @@ def test_a_number_for_all_lanes_is_an_operand(name: str, dtype: str) -> None:
     text = REPLICATED.format(t=dtype, v=lanes, n=32 // lanes, formula=formula)
     for seed in range(3):
         assembly, _ = ran(text, seed, specials="max" not in formula)
-        assert assembly.count(f"{name}.{dtype[1] == '3' and 's' or 'h'} ") == 1
+        assert assembly.count(f"{name}.{'s' if dtype == 'f32' else 'h'} ") == 1
         assert "vfcpka" not in assembly
 
 
@@ -143,7 +146,8 @@ JOINED = {
 @pytest.mark.parametrize("name", JOINED)
 def test_lanes_that_are_no_word_are_loaded_one_by_one(name: str) -> None:
     """The lanes are then packed, also if they are not next to each other."""
-    text = f"kernel k(x) -> (y)\nx f32 [16, 16] heap align 8\ny f32 [16, 16] heap align 8\n\n16 16 y[{{0}},{{1}}] = 0\n{JOINED[name]}\n"
+    declared = "kernel k(x) -> (y)\nx f32 [16, 16] heap align 8\ny f32 [16, 16] heap align 8\n\n"
+    text = f"{declared}16 16 y[{{0}},{{1}}] = 0\n{JOINED[name]}\n"
     for seed in range(2):
         assembly, _ = ran(text, seed)
         assert "vfcpka.s.s" in assembly
@@ -190,3 +194,40 @@ def test_a_sum_of_lanes_in_a_register_is_an_operand_again() -> None:
     inputs["x"][:] = np.random.default_rng(0).integers(-99, 99, inputs["x"].shape)
     found, _ = run_snitch(program, inputs, DIVIDES)
     agree(program, found, interpret_stepwise(program, inputs))
+
+
+RECIPES = ["exp", "exp2", "tanh", "exp_approx", "tanh_approx", "erf_approx"]
+
+
+@pytest.mark.parametrize("function", RECIPES)
+def test_functions_of_both_lanes(function: str) -> None:
+    """The bits of the function of single numbers, and its error; NaN, infinities and denormal numbers included."""
+    values = special_values("f32", 0)
+    values = np.concatenate([values, np.full(len(values) % 2, np.nan, np.float32)])
+    wide = np.random.default_rng(0).normal(0, 40, 64).astype(np.float32)
+    inputs = {"x": np.concatenate([values, wide])}
+    count = len(inputs["x"])
+    declared = f"kernel k(x) -> (y)\nx f32 [{count}] heap align 8\ny f32 [{count}] heap align 8\n\n"
+    packed = kernel(f"{declared}{count // 2} 2:v y[{{0}}*2+{{1}}] = {function}(x[{{0}}*2+{{1}}])\n")
+    single = kernel(f"{declared}{count} y[{{0}}] = {function}(x[{{0}}])\n")
+    text = snitch_source(packed, DIVIDES).text
+    assert text.count("vfmac.s") > 4
+    assert "fmadd" not in text
+    assert not re.search(r"\b(fmv\.x\.w|lw|feq\.s)\b", text)
+    found, wanted = run_snitch(packed, inputs)[0], run_snitch(single, inputs)[0]
+    agree(packed, found, wanted)
+    assert agrees(found["y"], interpret(packed, inputs)["y"], "f32", f"math.{function}")
+
+
+@pytest.mark.parametrize("function", ["exp", "exp2", "tanh", "expm1", "erf"])
+def test_functions_of_f64_need_few_integers(function: str) -> None:
+    """Powers of two, signs and NaN: the number does not go through memory, and nothing waits for an idle unit."""
+    inputs = {"x": np.concatenate([special_values("f64", 0), np.random.default_rng(1).normal(0, 300, 64)])}
+    count = len(inputs["x"])
+    declared = f"kernel k(x) -> (y)\nx f64 [{count}] heap\ny f64 [{count}] heap\n\n"
+    program = kernel(f"{declared}{count} y[{{0}}] = {function}(x[{{0}}])\n")
+    found, _ = run_snitch(program, inputs)
+    assert agrees(found["y"], interpret(program, inputs)["y"], "f64", f"math.{function}")
+    if function in ("exp", "exp2", "tanh"):
+        text = snitch_source(program, DIVIDES).text
+        assert not re.search(r"\b(lw|sw|feq\.d)\b", text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from pdojo.backends.snitch import wide
@@ -74,8 +75,18 @@ class _Code(Values[Value]):
         self.function = function
         self.argument = operands[0] if is_unary else None
         """The only argument of the function; its NaN makes the result NaN."""
-        self.ordered: Register | None = None
-        """Whether the argument is a number, if a maximum or minimum may have lost its NaN."""
+        self.ordered: tuple[str, tuple[Register, ...]] | None = None
+        """The branch that is taken if the argument is a number; None if no maximum or minimum may have lost its NaN."""
+
+    def _compared(self, x: Register, dtype: str) -> tuple[str, tuple[Register, ...]]:
+        """Compare a number with itself, by instructions that do not wait until the floating-point unit is idle."""
+        code, numbers = self.functions.code, self.functions.numbers
+        if dtype == "f32":
+            doubled = code.x("slli", code.x("fmv.x.w", x), immediate=1)
+            return "bgeu", (code.li(2 * FORMATS[dtype].infinity), doubled)
+        below = code.x("flt.d", x, numbers.real(1.0, dtype))
+        above = code.x("flt.d", numbers.real(0.0, dtype), x)
+        return "bne", (code.x("or", below, above), ZERO)
 
     def finished(self, result: Register, dtype: str) -> Register:
         """The function's result: NaN if the argument is."""
@@ -83,7 +94,8 @@ class _Code(Values[Value]):
             return result
         code, restored, done = self.functions.code, Register("f"), self.functions.code.label("ordered")
         code.move(result, restored)
-        code.emit("bne", (), (self.ordered, ZERO), done)
+        name, registers = self.ordered
+        code.emit(name, (), registers, done)
         code.f(f"fadd.{SUFFIX[dtype]}", self.argument, self.argument, to=restored)
         code.emit("label", immediate=done)
         return restored
@@ -100,8 +112,7 @@ class _Code(Values[Value]):
         if function in DIVISIONS:
             self.functions.need_divider(self.function)
         if function in EXTREMA and self.argument is not None and self.ordered is None:
-            letter = SUFFIX[dtypes[0]]
-            self.ordered = self.functions.code.x(f"feq.{letter}", self.argument, self.argument)
+            self.ordered = self._compared(self.argument, dtypes[0])
         return self.functions.apply(function, operands, dtypes, result)
 
     def shift(self, function: str, value: Value, count: int, dtype: str) -> Value:
@@ -125,3 +136,47 @@ class _Code(Values[Value]):
         places = functions.numbers.real(offset + 1.5 * 2.0**32, dtype)
         low = functions.code.f("fadd.d", cast(Register, value), places)
         return functions.code.f("vfcpka.s.s", functions.numbers.real(0.0, dtype), low)
+
+
+class _Counter(Values[int]):
+    """Counts the constants of a recipe."""
+
+    def new_constant(self, number: float, dtype: str) -> int:
+        """Nothing."""
+        return 0
+
+    def apply(self, function: str, operands: Sequence[int], dtypes: Sequence[str], result: str) -> int:
+        """Nothing."""
+        return 0
+
+    def shift(self, function: str, value: int, count: int, dtype: str) -> int:
+        """Nothing."""
+        return 0
+
+    def has_signs(self, dtype: str) -> bool:
+        """As the code for Snitch cores has them."""
+        return True
+
+    def places_exponents(self, dtype: str) -> bool:
+        """As the code for Snitch cores does."""
+        return dtype == "f64"
+
+    def with_exponent(self, value: int, offset: float, dtype: str) -> int:
+        """One more constant."""
+        return self.constant(offset + 1.5 * 2.0**32, dtype)
+
+    @property
+    def count(self) -> int:
+        """Number of floating-point constants."""
+        return sum(dtype in FORMATS for dtype, _ in self._constants)
+
+
+@cache
+def constants_of(function: str, dtype: str) -> int:
+    """Number of floating-point constants in the code of a function of f32 or f64; 0 if it has no recipe."""
+    record = FUNCTIONS[function]
+    if record.recipe is None or dtype not in FORMATS:
+        return 0
+    counter = _Counter()
+    record.recipe()(*(Real(counter, FORMATS[dtype], 0) for _ in range(record.arity)))
+    return counter.count

@@ -10,6 +10,7 @@ from pdojo.backends.snitch.cells import WORD, is_contiguous
 from pdojo.backends.snitch.code import Register
 from pdojo.backends.snitch.functions import has_instruction, instruction_operands
 from pdojo.backends.snitch.numbers import SUFFIX
+from pdojo.backends.snitch.packed_functions import emit_packed_function, has_packed_recipe
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
@@ -23,33 +24,40 @@ if TYPE_CHECKING:
     from pdojo.backends.snitch.statement import Statements
 
 
-def packs(leaf: Leaf, *, loses_nan: bool, alignment: Callable[[Buffer], int]) -> bool:
+def packs(leaf: Leaf, *, loses_nan: bool, divides: bool, alignment: Callable[[Buffer], int]) -> bool:
     """Whether packed instructions can compute a statement in a vector scope.
 
-    `loses_nan` says whether a maximum of NaN and a number may be the number, as the instruction gives it; `alignment`
-    returns the alignment of a buffer's start in bytes.
+    `loses_nan` says whether a maximum of NaN and a number may be the number, as the instruction gives it; `divides`
+    whether there is a divider; `alignment` returns the alignment of a buffer's start in bytes.
     """
     lanes, dtype = leaf.chain[-1], leaf.output.array.dtype
     if lanes.guard or dtype not in ("f32", "f16") or byte_width(dtype) * lanes.extent != WORD:
         return False
-    for function in (leaf.function, leaf.accumulate):
-        if function is not None and not has_instruction(function, loses_nan=loses_nan):
-            return False
+    if not all(_has_code(f, dtype, loses_nan=loses_nan, divides=divides) for f in (leaf.function, leaf.accumulate)):
+        return False
     for value in leaf.inputs:
         if isinstance(value, Access):
             if value.array.dtype != dtype:
                 return False
-            if not (_is_whole(value, leaf, alignment) or _is_uniform(value, leaf) or _is_joined(value)):
+            if not (is_whole(value, leaf, alignment) or _is_uniform(value, leaf) or _is_joined(value)):
                 return False
         elif not isinstance(value, Constant):
             return False
-    if _is_whole(leaf.output, leaf, alignment):
+    if is_whole(leaf.output, leaf, alignment):
         return True
     # A reduction over the lanes is a tree, but fused products would form a chain.
     return leaf.accumulate is not None and not leaf.contracted and _is_uniform(leaf.output, leaf)
 
 
-def _is_whole(access: Access, leaf: Leaf, alignment: Callable[[Buffer], int]) -> bool:
+def _has_code(function: str | None, dtype: str, *, loses_nan: bool, divides: bool) -> bool:
+    """Whether a function is one packed instruction, or has a packed recipe."""
+    if function is None or has_instruction(function, loses_nan=loses_nan):
+        return True
+    return dtype == "f32" and divides and has_packed_recipe(function)
+
+
+def is_whole(access: Access, leaf: Leaf, alignment: Callable[[Buffer], int]) -> bool:
+    """Whether an access's lanes are an aligned word of a buffer."""
     buffer = access.array.buffer
     if buffer.swizzles or any(slots > 1 for slots in buffer.reuse):
         return False
@@ -165,6 +173,8 @@ class Packed:
             return operands[0]
         if function == "math.fma":
             return self._fused(letter, operands, to)
+        if FUNCTIONS[function].snitch is None:
+            return emit_packed_function(self.statements.functions, function, operands[0])
         if function in DIVISIONS:
             self.statements.functions.need_divider(function)
         name = f"v{FUNCTIONS[function].snitch}{self._suffix(letter)}"
@@ -215,7 +225,7 @@ class Packed:
         stream = statements.regions.register(leaf, access, writes=False)
         if stream is not None:
             return statements.popped(stream, leaf)
-        if _is_whole(access, leaf, statements.alignment) or self._is_word_here(access, leaf):
+        if is_whole(access, leaf, statements.alignment) or self._is_word_here(access, leaf):
             return statements.accesses.load_packed(statements.place(access, leaf))
         return statements.accesses.join(self._lanes(access, leaf), buffer.dtype, to)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.rules.streams import FPU_FUNCTIONS
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.loops import sink, tile
-from pdojo.search.kinds.snitch.hardware import is_streamable, share_innermost
-from pdojo.search.kinds.snitch.packing import partial_sums
+from pdojo.search.kinds.snitch.hardware import share_innermost
+from pdojo.search.kinds.snitch.packing import is_streamable, partial_sums
+from pdojo.search.kinds.snitch.registers import scope_of
 
 COPIES = 4
 """Number of interleaved results: the latency in cycles from an operation to its use."""
@@ -32,13 +35,15 @@ def interleave(builder: PassBuilder, identifier: str) -> None:
             builder.transact(lambda: partial_sums(builder, identifier, 1, COPIES, why))
         return
     shared = share_innermost(builder, identifier)
-    if shared is None and _is_independent(scope):
-        return
     if shared is not None:
-        moved = builder.scope(shared)
-        assert moved is not None
-        scope = moved.chain[scope.depth]
-    loops = [loop for loop in _loops(scope) if loop.id != shared]
+        scope = scope_of(builder, shared).chain[scope.depth]
+    elif _is_independent(scope):
+        return
+    _interleave_one(builder, [loop for loop in _loops(scope) if loop.id != shared])
+
+
+def _interleave_one(builder: PassBuilder, loops: Sequence[Scope]) -> None:
+    """Interleave the best of nested loops; if none has fitting iterations, loops inside of them."""
     for loop, copies in sorted(((loop, _copies(loop)) for loop in loops), key=lambda pair: _loads(pair[0])):
         if copies > 1 and builder.transact(lambda i=loop.id, n=copies: _several_at_a_time(builder, i, n)):
             return
@@ -117,7 +122,7 @@ def _cut_temporaries(builder: PassBuilder, identifier: str, copies: int, why: st
         for dimension, extent in enumerate(builder.nest.arrays[name].shape):
             if not _indexes(builder, identifier, name, dimension):
                 continue
-            size = copies * _lanes_along(builder, name, dimension)
+            size = copies * lanes_along(builder, name, dimension)
             if extent > size and extent % size == 0:
                 builder.transact(lambda name=name, d=dimension, n=size: _cut(builder, name, d, n, why))
 
@@ -133,7 +138,7 @@ def _indexes(builder: PassBuilder, identifier: str, name: str, dimension: int) -
     )
 
 
-def _lanes_along(builder: PassBuilder, name: str, dimension: int) -> int:
+def lanes_along(builder: PassBuilder, name: str, dimension: int) -> int:
     """Number of lanes of the vectors that index a dimension of an array; 1 if none do."""
     users = dict.fromkeys((*builder.nest.writers[name], *builder.nest.readers[name]))
     return max(

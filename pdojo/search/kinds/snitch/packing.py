@@ -1,11 +1,11 @@
-"""Packing: the two f32, or four f16, of a register along contiguous loops; contraction where that is one instruction."""
+"""Packing: the two f32, or four f16, of a register along contiguous loops."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.functions import byte_width
+from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.rules.lanes import Stride, known_alignment, lane_stride
 from pdojo.dialect.rules.streams import WORD
 from pdojo.dialect.view.nest import Access, Leaf, Scope
@@ -152,6 +152,14 @@ def is_word(access: Access, leaf: Leaf, lanes: Scope) -> bool:
         and lane_stride(access.index, access.array.shape, lanes.depth) is Stride.CONTIGUOUS
         and known_alignment(access, leaf, lanes) % WORD == 0
     )
+
+
+def is_streamable(access: Access, leaf: Leaf) -> bool:
+    """True if a stream can move what a statement accesses: numbers of 8 bytes, or packed numbers that are a word."""
+    lanes = leaf.parent
+    if lanes is not None and lanes.mapping is Mapping.VECTOR:
+        return is_word(access, leaf, lanes)
+    return byte_width(access.array.dtype) == WORD and is_float(access.array.dtype)
 
 
 def partial_sums(builder: PassBuilder, identifier: str, lanes: int, copies: int, why: str) -> None:

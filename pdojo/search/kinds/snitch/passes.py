@@ -17,12 +17,13 @@ from pdojo.search.kinds.common.fusion import CHEAP, inline
 from pdojo.search.kinds.common.greedy import naive
 from pdojo.search.kinds.common.loops import collapse_unit_loops, flatten, tile
 from pdojo.search.kinds.common.reciprocals import share_reciprocals
-from pdojo.search.kinds.snitch.hardware import is_streamable, keep_invariants, repeat, stream, use_registers
-from pdojo.search.kinds.snitch.interleaving import COPIES, interleave
-from pdojo.search.kinds.snitch.packing import contract, pack
+from pdojo.search.kinds.snitch.hardware import repeat, stream
+from pdojo.search.kinds.snitch.interleaving import COPIES, interleave, lanes_along
+from pdojo.search.kinds.snitch.packing import contract, is_streamable, pack
+from pdojo.search.kinds.snitch.registers import keep_invariants, scope_of, use_registers
 from pdojo.search.kinds.snitch.steps import shorten_sums
 
-UNROLLED = 96
+UNROLLED = 128
 """Greatest number of statements of an unrolled loop body that no hardware loop repeats."""
 
 
@@ -32,7 +33,12 @@ def greedy(builder: PassBuilder) -> None:
     naive(builder)
     pack(builder, 1)
     builder.exhaust(builder.dimensions, "reuse_dims", "the dimension is dead after each iteration: less memory")
-    use_hardware(builder)
+    use_registers(builder)
+    # A window's steps wait for each other, and windows share loads: straight code of several windows is faster.
+    unroll(builder, lambda leaf: _slides(leaf) or not _is_streamed(leaf))
+    keep_invariants(builder)
+    stream(builder, lambda scope: not any(map(_slides, scope.leaves)))
+    repeat(builder)
     unroll(builder)
 
 
@@ -51,18 +57,25 @@ def heuristic(builder: PassBuilder) -> None:
         if isinstance(node, Scope):
             interleave(builder, node.id)
     builder.exhaust(builder.dimensions, "reuse_dims", "the dimension is dead after each iteration: less memory")
-    use_hardware(builder)
-    unroll(builder)
-
-
-def use_hardware(builder: PassBuilder) -> None:
-    """Use registers, streams and hardware loops wherever they are legal."""
     use_registers(builder)
     shorten_sums(builder)
-    unroll(builder, lambda leaf: not all(is_streamable(a, leaf) for a in leaf.accesses if a.array.buffer.memory is Memory.HEAP))
+    unroll(builder, lambda leaf: not _is_streamed(leaf))
     keep_invariants(builder)
     stream(builder)
     repeat(builder)
+    unroll(builder)
+
+
+def _is_streamed(leaf: Leaf) -> bool:
+    """True if streams can make all accesses of a statement to memory."""
+    return all(is_streamable(a, leaf) for a in leaf.accesses if a.array.buffer.memory is Memory.HEAP)
+
+
+def _slides(leaf: Leaf) -> bool:
+    """True for a step of a sum over a window, which overlaps those of other results."""
+    own = {v for e in leaf.output.index for v in e.variables()}
+    read = (set(e.variables()) for access in leaf.reads for e in access.index)
+    return leaf.accumulate is not None and any(used & own and used - own for used in read)
 
 
 def unroll(builder: PassBuilder, when: Callable[[Leaf], bool] = lambda _: True) -> None:
@@ -88,6 +101,37 @@ def _unroll(builder: PassBuilder, scope: Scope, count: int) -> None:
     why = "fewer loops to count, equal loads become one"
     identifier = scope.id if count == scope.extent else tile(builder, scope, count, why).inner
     builder.make("unroll", f"%{identifier}", why)
+    for name in list(builder.temporaries()):
+        if builder.nest.arrays[name].buffer.memory is Memory.REGISTER:
+            builder.transact(lambda name=name: _separate(builder, identifier, name, count))
+
+
+def _separate(builder: PassBuilder, identifier: str, name: str, count: int) -> bool:
+    """Give the sums of an unrolled loop registers of their own, so that they do not wait for each other.
+
+    Returns False if the loop has no sums in the array, or several results inside, which need not wait already.
+    """
+    why = "sums that do not wait for each other"
+    loop = scope_of(builder, identifier)
+    sums = [leaf for leaf in loop.leaves if leaf.accumulate is not None and leaf.output.array.name == name]
+    if not sums or any(_results(leaf, loop) >= COPIES for leaf in sums):
+        return False
+    buffer = builder.nest.arrays[name].buffer
+    for dimension, slots in enumerate(buffer.reuse):
+        if slots and all(leaf.output.index[dimension].uses(loop.depth) for leaf in sums):
+            size = count * lanes_along(builder, name, dimension)
+            whole = buffer.shape[dimension] == size
+            if not whole:
+                builder.make("tile_dim", f"{name}:{dimension}", why, size=size)
+            builder.make("materialize_dims", f"{name}:{dimension if whole else dimension + 1}", why)
+            return True
+    return False
+
+
+def _results(leaf: Leaf, loop: Scope) -> int:
+    """Number of results of a sum in an iteration of a loop."""
+    inside = leaf.chain[loop.depth + 1 :]
+    return prod(s.extent for s in inside if any(e.uses(s.depth) for e in leaf.output.index))
 
 
 def _instances(scope: Scope) -> int:
