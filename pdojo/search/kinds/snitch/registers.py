@@ -73,8 +73,10 @@ def _flatten(builder: PassBuilder, scope: Scope, why: str) -> None:
         builder.attempt("unroll", scope, why)
 
 
-def _unwrap(builder: PassBuilder, scope: Scope, why: str) -> None:
-    """Remove a loop of one iteration, whose children are scopes."""
+def _unwrap(builder: PassBuilder, scope: Scope, why: str) -> bool:
+    """Remove a loop of one iteration; False if some of its children are statements."""
+    if any(isinstance(child, Leaf) for child in scope.children):
+        return False
     children = [child.id for child in scope.children]
     for place in reversed(range(1, len(children))):
         builder.make("split_scopes", f"%{scope.id}", why, after=place)
@@ -89,6 +91,7 @@ def _unwrap(builder: PassBuilder, scope: Scope, why: str) -> None:
         if is_unrolled:
             kept = child if child in builder.nest.by_id else next(i for i in builder.nest.by_id if i not in known)
             builder.make("unroll", f"%{kept}", why)
+    return True
 
 
 def _settle(builder: PassBuilder, copy: str, depth: int, why: str) -> None:
