@@ -221,7 +221,7 @@ PACKED = (
 @pytest.mark.parametrize("expert", ["greedy", "heuristic"])
 @pytest.mark.parametrize("name", PACKED)
 def test_f32_is_packed(name: str, expert: str) -> None:
-    """The results are right; statements in the innermost loops are packed, and what packs numbers is outside of loops."""
+    """Results are right, statements of innermost loops are packed, and numbers are packed outside of loops."""
     tuning = tuned(name, "f32", expert)
     ran(name, "f32", expert)
     assert verify_moves(tuning).fault is None

@@ -57,9 +57,7 @@ _FLOAT_BINARY = (
     "fadd.h fsub.h fmul.h fdiv.h fmin.h fmax.h fsgnj.h fsgnjn.h fsgnjx.h fsgnj.d fsgnjn.d fsgnjx.d vfmax.h "
     "vfmin.s vfmin.h vfdiv.s vfdiv.h vfsgnj.s vfsgnjn.s vfsgnjx.s vfsgnj.h vfsgnjn.h vfsgnjx.h"
 ).split()
-_FLOAT_BINARY += [
-    f"v{name}.r.{letter}" for name in "fadd fsub fmul fdiv fmin fmax fsgnj fsgnjn fsgnjx".split() for letter in "sh"
-]
+_REPLICATING = [f"v{n}.r.{f}" for n in "fadd fsub fmul fdiv fmin fmax fsgnj fsgnjn fsgnjx".split() for f in "sh"]
 _FLOAT_UNARY = "fsqrt.h fsqrt.d fcvt.s.d fcvt.d.s fcvt.s.h fcvt.h.s fcvt.d.h fcvt.h.d vfsqrt.s vfsqrt.h".split()
 _COMPARES = "feq.d flt.d fle.d feq.h flt.h fle.h vfeq.s".split()
 _TO_INTEGER = "fcvt.w.d fcvt.wu.d fcvt.w.h fcvt.wu.h fclass.d fmv.x.h".split()
@@ -242,7 +240,7 @@ class FrepNestOp(RISCVInstruction):
 TABLE: dict[str, type[Operation]] = {
     name: _defined(name, base)
     for base, names in (
-        (_FloatBinary, _FLOAT_BINARY),
+        (_FloatBinary, [*_FLOAT_BINARY, *_REPLICATING]),
         (_FloatUnary, _FLOAT_UNARY),
         (_Compare, _COMPARES),
         (_ToInteger, _TO_INTEGER),

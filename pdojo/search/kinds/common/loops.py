@@ -13,7 +13,6 @@ from pdojo.errors import LocationError
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.dimensions import indexed_by
 
-
 _UNIT = "a loop of one iteration is none"
 
 

@@ -17,7 +17,7 @@ from pdojo.search.kinds.snitch.packing import is_streamable
 from pdojo.search.kinds.snitch.registers import INVARIANT, STRAIGHT, invariants, is_innermost, is_load, scope_of, stage
 
 ROOM = 25
-"""Registers for constants and for values from outside in a region: a stream takes a register, and functions need more."""
+"""Registers for constants, and for values from outside, in a region: streams and functions need the others."""
 
 
 def stream(builder: PassBuilder, when: Callable[[Scope], bool] = lambda _: True) -> None:
