@@ -219,7 +219,7 @@ def recompute(builder: PassBuilder, leaf: Leaf, name: str) -> None:
 
 
 def inline(builder: PassBuilder, name: str, readers: Sequence[str]) -> None:
-    """Inline the statement that writes an array, of which it is the only writer, into statements that read the array."""
+    """Inline the only statement that writes an array into statements that read the array."""
     why = f"computed once more where it is used: '{name}' need not be kept in between"
     for reader in readers:
         while (use := _use(builder, reader, name)) is not None:
