@@ -103,6 +103,21 @@ class Values(ABC, Generic[Handle]):
         """Append `value * 2**exponent`, rounded once, for an integral exponent; requires `scales`."""
         raise NotImplementedError
 
+    def has_signs(self, dtype: str) -> bool:
+        """Whether `math.absf` and `math.copysign` are cheaper than operations on bits."""
+        return False
+
+    def places_exponents(self, dtype: str) -> bool:
+        """Whether `with_exponent` needs no integers."""
+        return False
+
+    def with_exponent(self, value: Handle, offset: float, dtype: str) -> Handle:
+        """Append the power of two with the biased exponent `value + offset`; requires `places_exponents`.
+
+        The exponent is an integer, and the numbers `value` and `offset` are such that the format has their sum.
+        """
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, slots=True)
 class Real:
@@ -165,6 +180,15 @@ class Real:
         """`self * 2**exponent`, rounded once, by one instruction; requires `scales`."""
         return self.beside(self.code.scaled(self.value, exponent.value, self.format.name))
 
+    @property
+    def places_exponents(self) -> bool:
+        """Whether `with_exponent` needs no integers."""
+        return self.code.places_exponents(self.format.name)
+
+    def with_exponent(self, offset: float) -> Real:
+        """The power of two with the biased exponent `self + offset`, without integers; requires `places_exponents`."""
+        return self.beside(self.code.with_exponent(self.value, offset, self.format.name))
+
     def rint(self) -> Real:
         """The nearest integer, ties to even."""
         return self._apply("math.roundeven", self)
@@ -183,10 +207,14 @@ class Real:
 
     def abs(self) -> Real:
         """The value without its sign."""
+        if self.code.has_signs(self.format.name):
+            return self._apply("math.absf", self)
         return (self.bits() & self.format.magnitude).real()
 
     def with_sign_of(self, other: Real) -> Real:
         """This value, which must not be negative, with `other`'s sign."""
+        if self.code.has_signs(self.format.name):
+            return self._apply("math.copysign", self, other)
         return (self.bits() | (other.bits() & ~self.format.magnitude)).real()
 
     def widen(self) -> Real:

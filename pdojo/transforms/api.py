@@ -46,6 +46,7 @@ from pdojo.dialect.rules.atomics import atomics_needed, atomics_problem
 from pdojo.dialect.rules.capacity import LIMITED, MOST_STATEMENTS, UNKNOWN, overflow, unrolled
 from pdojo.dialect.rules.conditions import conditions_of
 from pdojo.dialect.rules.frames import frame_problem
+from pdojo.dialect.rules.hardware_loops import has_extremum, loop_limits
 from pdojo.dialect.rules.hints import (
     LANE,
     LAUNCH_BOUNDS,
@@ -69,7 +70,7 @@ from pdojo.dialect.rules.lanes import (
 )
 from pdojo.dialect.rules.races import find_race, racing_scope
 from pdojo.dialect.rules.special_mappings import is_special, parallel_problem
-from pdojo.dialect.rules.streams import has_extremum, loop_limits, region_limits, streams_of
+from pdojo.dialect.rules.streams import region_limits, streams_of
 from pdojo.dialect.rules.tensor import available, match
 from pdojo.dialect.syntax import names_of
 from pdojo.dialect.verification.mappings import misplaced_mapping

@@ -76,6 +76,19 @@ t f64 [3] register
 | 3:u t[{3}] = x[{2},{3}]
 | 1:f 3:u y[{2},{4}] = t[{4}]
 """,
+    "windows whose first and last step are apart": """\
+kernel k(x) -> (y)
+x f64 [6, 6] heap
+y f64 [4, 4] heap
+t f64 [4] register
+
+1:s 4
+| 4:u t[{2}] = x[{1},{2}]
+| 2:u 4:u t[{3}] += x[{1},{3}+{2}+1]
+| 3:u 4:u t[{3}] += x[{1}+1,{3}+{2}]
+| 2:u 4:u t[{3}] += x[{1}+2,{3}+{2}]
+| 4:u y[{1},{2}] = t[{2}] + x[{1}+2,{2}+2]
+""",
     "rows shared by two statements": """\
 kernel k(x, w) -> (y)
 x f64 [8, 4] heap

@@ -138,9 +138,9 @@ def test_copies_overlap(name: str, part: float, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_has_no_stream_left_is_loaded() -> None:
-    """Scale and shift stay in registers while a column is computed."""
+    """The scale stays in registers while columns are computed; a stream repeats the shift."""
     text = print_notation(tuned("batchnorm_folded:8x8", "f64", "heuristic").after)
-    assert text.count("!ordinary") == 2
+    assert text.count("!ordinary") == 1
     assert ":s" in text
 
 
@@ -192,24 +192,103 @@ def test_naive_maxima_take_the_cycles_of_rtl(name: str, cycles: int) -> None:
 @pytest.mark.parametrize("dtype", ["f64", "f32"])
 @pytest.mark.parametrize("name", ["relu:8x12", "reducemax:8x16", "maxpool:1x1x6x6x3,S=1,P=1", "softmax:8x16"])
 def test_maxima_that_may_lose_nan_are_one_instruction(name: str, dtype: str) -> None:
-    """No comparison and no branch, in hardware loops or not; inside of exp they keep NaN all the same."""
+    """No comparison and no branch, in hardware loops or not; exp restores NaN by a comparison of its argument."""
     permitted = snitch_source(tuned(name, dtype, "naive").after, DIVIDES).text
     exact = snitch_source(make_moves(workload(name, dtype).instantiate(), DIVIDES, "naive").after, DIVIDES).text
-    inside = 2 if name.startswith("softmax") else 0
-    assert (permitted.count("feq."), permitted.count("ordered")) == (inside, 2 * inside)
-    assert exact.count("feq.") > inside
+    inside = 1 if name.startswith("softmax") else 0
+    assert (permitted.count("feq."), permitted.count("ordered")) == (0, 2 * inside)
+    assert exact.count("feq.") > 0
     ran(name, dtype, "naive")
 
 
-@pytest.mark.parametrize(
-    ("name", "clang"),
-    [("transpose:16x16", 572), ("maxpool:1x1x10x10x3,S=1,P=0", 973), ("sumpool:1x1x10x10x3,S=1,P=0", 1174)],
+PACKED = (
+    "fill:8x8",
+    "axpy:1x64",
+    "dot:1x64",
+    "reducesum:8x16",
+    "reducemax:8x16",
+    "relu:8x8",
+    "gemv:8x16",
+    "matmul:8x8x8",
+    "transpose:8x8",
+    "conv:1x1x1x10x10x3",
+    "maxpool:1x1x10x10x3,S=1,P=0",
+    "sumpool:1x1x10x10x3,S=1,P=0",
+    "batchnorm_folded:8x8",
+    "layernorm:8x16",
+    "rmsnorm:8x16",
+    "softmax:8x16",
+    "sigmoid:8x8",
+    "reducemean:8x16",
 )
-def test_single_numbers_that_no_stream_reads_are_unrolled(name: str, clang: int) -> None:
-    """No slower than Clang's plain C (fmax for the maximum): f32 is streamed in pairs only, which these have not."""
-    nest = nest_of(tuned(name, "f32", "heuristic").after)
-    assert Mapping.STREAM not in {scope.mapping for scope in nest.scopes}
-    assert ran(name, "f32", "heuristic").cycles <= clang
+
+
+@pytest.mark.parametrize("expert", ["greedy", "heuristic"])
+@pytest.mark.parametrize("name", PACKED)
+def test_f32_is_packed(name: str, expert: str) -> None:
+    """Results are right, statements of innermost loops are packed, and numbers are packed outside of loops."""
+    tuning = tuned(name, "f32", expert)
+    ran(name, "f32", expert)
+    assert verify_moves(tuning).fault is None
+    leaves = nest_of(tuning.after).leaves
+    deepest = max(len([s for s in leaf.chain if s.extent > 1]) for leaf in leaves)
+    inside = [leaf for leaf in leaves if len([s for s in leaf.chain if s.extent > 1]) == deepest]
+    assert all(leaf.chain[-1].mapping is Mapping.VECTOR for leaf in inside)
+    text = snitch_source(tuning.after, DIVIDES).text
+    for body in hardware_loops(text):
+        assert not any("vfcpka" in line for line in body) or name.startswith("fill")
+
+
+def hardware_loops(text: str) -> list[list[str]]:
+    """The instructions of each hardware loop of a program."""
+    lines = text.splitlines()
+    starts = [number for number, line in enumerate(lines) if "frep.o" in line]
+    return [lines[start + 1 : start + 1 + int(lines[start].split(",")[1])] for start in starts]
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize(
+    "name", ["fill:8x8", "relu:8x16", "transpose:8x8", "axpy:1x64", "matmul:8x8x8", "reducemax:4x16"]
+)
+def test_half_precision(name: str, dtype: str) -> None:
+    """Four f16 in a register where a kernel computes in f16, else f32 between casts."""
+    ran(name, dtype, "heuristic")
+    if (name, dtype) in (("relu:8x16", "f16"), ("fill:8x8", "f16")):
+        nest = nest_of(tuned(name, dtype, "heuristic").after)
+        assert {leaf.chain[-1].extent for leaf in nest.leaves if leaf.depth > 1} == {4}
+
+
+CLANG = {
+    "fill:16x16": (301, 300),
+    "copy:16x16": (573, 572),
+    "transpose:16x16": (572, 572),
+    "axpy:1x256": (2316, 2315),
+    "dot:1x256": (1550, 1549),
+    "reducesum:1x128": (653, 653),
+    "reducesum:16x16": (1163, 1163),
+    "reducemax:16x16": (636, 620),
+    "relu:16x16": (909, 908),
+    "gemv:16x32": (3230, 3230),
+    "matmul:8x8x8": (2522, 2522),
+    "conv:1x1x1x10x10x3": (2587, 2716),
+    "maxpool:1x1x10x10x3,S=1,P=0": (1141, 1047),
+    "sumpool:1x1x10x10x3,S=1,P=0": (1174, 1174),
+    "batchnorm_folded:16x16": (2700, 2700),
+    "reducemean:16x16": (1215, 1216),
+}
+"""Cycles of plain C by Clang 22.1.8 -O2, f64 and f32, on the simulator."""
+
+
+@pytest.mark.parametrize("name", CLANG)
+def test_no_pass_is_behind_a_compiler(name: str) -> None:
+    """The heuristic pass is 1.3 times as fast, except where f64 are only stored: that takes a cycle each."""
+    for dtype, cycles in zip(("f64", "f32"), CLANG[name], strict=True):
+        (kernel,) = [each for each in MICRO_KERNELS if each.text == name]
+        on = kernel.machine(machine("snitch"))
+        for expert, factor in (("greedy", 1.0), ("heuristic", 1.0 if (name[:4], dtype) == ("fill", "f64") else 1.3)):
+            tuning = make_moves(kernel.instantiate(dtype), on, expert)
+            _, result = run_snitch(tuning.after, inputs_for(tuning.before, 5), on)
+            assert result.cycles * factor <= cycles, (dtype, expert)
 
 
 @pytest.mark.parametrize("size", [32, 64, 96])

@@ -36,7 +36,8 @@ from pdojo.dialect.affine import Expr, lookups_in
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.rules.streams import instructions_of, snitch_limits, stream_conflicts
+from pdojo.dialect.rules.hardware_loops import instructions_of, snitch_limits
+from pdojo.dialect.rules.streams import stream_conflicts
 from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Scope
 from pdojo.errors import LoweringError
 

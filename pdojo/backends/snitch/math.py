@@ -1,18 +1,22 @@
 """Recipes and roundings to integers as instructions.
 
-Therefore all backends give the same bits. An f64 moves to a pair of integer registers through a slot in the frame.
+Therefore all backends give the same bits. An f64 moves to a pair of integer registers through a slot in the frame, but
+signs and the exponents of powers of two need no integers. Maxima and minima inside of a function of one number lose its
+NaN, which is restored at the end, so that nothing in between waits for a comparison.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from pdojo.backends.snitch import wide
 from pdojo.backends.snitch.code import ZERO, Register
 from pdojo.backends.snitch.numbers import SUFFIX
 from pdojo.backends.snitch.values import RegisterPair, Value, integer
-from pdojo.dialect.rules.streams import DIVISIONS
+from pdojo.dialect.rules.streams import DIVISIONS, EXTREMA
 from pdojo.errors import LoweringError
 from pdojo.math.functions import FUNCTIONS
 from pdojo.math.values import FORMATS, Real, Values
@@ -33,8 +37,9 @@ def emit_function(functions: Functions, function: str, operands: list[Register],
     recipe = FUNCTIONS[function].recipe
     if recipe is None:
         raise LoweringError(f"'{function}' has no code for Snitch cores")
-    code = _Code(functions, function)
-    return cast(Register, recipe()(*(Real(code, FORMATS[dtype], o) for o in operands)).value)
+    code = _Code(functions, function, operands)
+    result = recipe()(*(Real(code, FORMATS[dtype], o) for o in operands))
+    return code.finished(cast(Register, result.value), dtype)
 
 
 def _rounded(functions: Functions, function: str, x: Register, dtype: str) -> Register:
@@ -63,10 +68,37 @@ def _rounded(functions: Functions, function: str, x: Register, dtype: str) -> Re
 class _Code(Values[Value]):
     """Emits the instructions of one function."""
 
-    def __init__(self, functions: Functions, function: str) -> None:
+    def __init__(self, functions: Functions, function: str, operands: Sequence[Register]) -> None:
         super().__init__()
-        self.functions = functions
+        is_unary = len(operands) == 1
+        self.functions = replace(functions, loses_nan=is_unary)
         self.function = function
+        self.argument = operands[0] if is_unary else None
+        """The only argument of the function; its NaN makes the result NaN."""
+        self.ordered: tuple[str, tuple[Register, ...]] | None = None
+        """The branch that is taken if the argument is a number; None if no maximum or minimum may have lost its NaN."""
+
+    def _compared(self, x: Register, dtype: str) -> tuple[str, tuple[Register, ...]]:
+        """Compare a number with itself, by instructions that do not wait until the floating-point unit is idle."""
+        code, numbers = self.functions.code, self.functions.numbers
+        if dtype == "f32":
+            doubled = code.x("slli", code.x("fmv.x.w", x), immediate=1)
+            return "bgeu", (code.li(2 * FORMATS[dtype].infinity), doubled)
+        below = code.x("flt.d", x, numbers.real(1.0, dtype))
+        above = code.x("flt.d", numbers.real(0.0, dtype), x)
+        return "bne", (code.x("or", below, above), ZERO)
+
+    def finished(self, result: Register, dtype: str) -> Register:
+        """The function's result: NaN if the argument is."""
+        if self.ordered is None or self.argument is None:
+            return result
+        code, restored, done = self.functions.code, Register("f"), self.functions.code.label("ordered")
+        code.move(result, restored)
+        name, registers = self.ordered
+        code.emit(name, (), registers, done)
+        code.f(f"fadd.{SUFFIX[dtype]}", self.argument, self.argument, to=restored)
+        code.emit("label", immediate=done)
+        return restored
 
     def new_constant(self, number: float, dtype: str) -> Value:
         """The register of a constant."""
@@ -79,6 +111,8 @@ class _Code(Values[Value]):
         """The value of a function that Snitch cores compute by a few instructions."""
         if function in DIVISIONS:
             self.functions.need_divider(self.function)
+        if function in EXTREMA and self.argument is not None and self.ordered is None:
+            self.ordered = self._compared(self.argument, dtypes[0])
         return self.functions.apply(function, operands, dtypes, result)
 
     def shift(self, function: str, value: Value, count: int, dtype: str) -> Value:
@@ -87,3 +121,62 @@ class _Code(Values[Value]):
         if isinstance(value, RegisterPair):
             return (wide.shift_left if left else wide.shift_right)(code, value, count)
         return code.x("slli" if left else "srai", value, immediate=count)
+
+    def has_signs(self, dtype: str) -> bool:
+        """True: one instruction each."""
+        return True
+
+    def places_exponents(self, dtype: str) -> bool:
+        """True for f64: an instruction moves the low half of a register into the high half."""
+        return dtype == "f64"
+
+    def with_exponent(self, value: Value, offset: float, dtype: str) -> Value:
+        """The sum has its last place at 2**-20, so that the exponent is in the upper 12 bits of its low half."""
+        functions = self.functions
+        places = functions.numbers.real(offset + 1.5 * 2.0**32, dtype)
+        low = functions.code.f("fadd.d", cast(Register, value), places)
+        return functions.code.f("vfcpka.s.s", functions.numbers.real(0.0, dtype), low)
+
+
+class _Counter(Values[int]):
+    """Counts the constants of a recipe."""
+
+    def new_constant(self, number: float, dtype: str) -> int:
+        """Nothing."""
+        return 0
+
+    def apply(self, function: str, operands: Sequence[int], dtypes: Sequence[str], result: str) -> int:
+        """Nothing."""
+        return 0
+
+    def shift(self, function: str, value: int, count: int, dtype: str) -> int:
+        """Nothing."""
+        return 0
+
+    def has_signs(self, dtype: str) -> bool:
+        """As the code for Snitch cores has them."""
+        return True
+
+    def places_exponents(self, dtype: str) -> bool:
+        """As the code for Snitch cores does."""
+        return dtype == "f64"
+
+    def with_exponent(self, value: int, offset: float, dtype: str) -> int:
+        """One more constant."""
+        return self.constant(offset + 1.5 * 2.0**32, dtype)
+
+    @property
+    def count(self) -> int:
+        """Number of floating-point constants."""
+        return sum(dtype in FORMATS for dtype, _ in self._constants)
+
+
+@cache
+def constants_of(function: str, dtype: str) -> int:
+    """Number of floating-point constants in the code of a function of f32 or f64; 0 if it has no recipe."""
+    record = FUNCTIONS[function]
+    if record.recipe is None or dtype not in FORMATS:
+        return 0
+    counter = _Counter()
+    record.recipe()(*(Real(counter, FORMATS[dtype], 0) for _ in range(record.arity)))
+    return counter.count

@@ -57,8 +57,9 @@ _FLOAT_BINARY = (
     "fadd.h fsub.h fmul.h fdiv.h fmin.h fmax.h fsgnj.h fsgnjn.h fsgnjx.h fsgnj.d fsgnjn.d fsgnjx.d vfmax.h "
     "vfmin.s vfmin.h vfdiv.s vfdiv.h vfsgnj.s vfsgnjn.s vfsgnjx.s vfsgnj.h vfsgnjn.h vfsgnjx.h"
 ).split()
+_REPLICATING = [f"v{n}.r.{f}" for n in "fadd fsub fmul fdiv fmin fmax fsgnj fsgnjn fsgnjx".split() for f in "sh"]
 _FLOAT_UNARY = "fsqrt.h fsqrt.d fcvt.s.d fcvt.d.s fcvt.s.h fcvt.h.s fcvt.d.h fcvt.h.d vfsqrt.s vfsqrt.h".split()
-_COMPARES = "feq.d flt.d fle.d feq.h flt.h fle.h".split()
+_COMPARES = "feq.d flt.d fle.d feq.h flt.h fle.h vfeq.s".split()
 _TO_INTEGER = "fcvt.w.d fcvt.wu.d fcvt.w.h fcvt.wu.h fclass.d fmv.x.h".split()
 _TRUNCATED = [f"fcvt.{w}.{f}.rtz" for w in ("w", "wu") for f in "dsh"]
 _FROM_INTEGER = "fcvt.h.w fcvt.h.wu fmv.h.x".split()
@@ -239,14 +240,14 @@ class FrepNestOp(RISCVInstruction):
 TABLE: dict[str, type[Operation]] = {
     name: _defined(name, base)
     for base, names in (
-        (_FloatBinary, _FLOAT_BINARY),
+        (_FloatBinary, [*_FLOAT_BINARY, *_REPLICATING]),
         (_FloatUnary, _FLOAT_UNARY),
         (_Compare, _COMPARES),
         (_ToInteger, _TO_INTEGER),
         (_Truncated, _TRUNCATED),
         (_FromInteger, _FROM_INTEGER),
         (_FloatFused, _FUSED),
-        (_FloatMac, ["vfmac.h"]),
+        (_FloatMac, ["vfmac.h", "vfmac.r.s", "vfmac.r.h"]),
         (_IntegerLoad, "lb lbu lh lhu".split()),
         (_IntegerStore, "sb sh".split()),
         (_FloatLoad, ["flh"]),

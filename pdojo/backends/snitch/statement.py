@@ -13,12 +13,12 @@ from pdojo.backends.snitch.cells import Cells
 from pdojo.backends.snitch.code import Register, SnitchCode
 from pdojo.backends.snitch.functions import Functions, from_index, has_instruction
 from pdojo.backends.snitch.memory import Accesses
-from pdojo.backends.snitch.packed import Packed, packs
+from pdojo.backends.snitch.packed import Packed, is_whole, packs
 from pdojo.backends.snitch.streaming import Regions
 from pdojo.backends.snitch.values import Value, fresh, integer, move
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width, is_float
-from pdojo.dialect.rules.streams import exact_reciprocal
+from pdojo.dialect.rules.hardware_loops import exact_reciprocal
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Scope
 
 
@@ -62,11 +62,16 @@ class Statements:
         """Whether a vector statement becomes one statement per lane; no lane reads another lane's output."""
         if any(self.regions.register(leaf, a, writes=a is leaf.output) is not None for a in leaf.accesses):
             return False
-        return not self.packs(leaf)
+        return not self.packs(leaf) and self._whole_cell(leaf.output, leaf) is None
 
     def packs(self, leaf: Leaf) -> bool:
         """Whether packed instructions can compute a statement in a vector scope."""
-        return packs(leaf, loses_nan=self.functions.loses_nan, alignment=self.alignment)
+        return packs(
+            leaf,
+            loses_nan=self.functions.loses_nan,
+            divides="xdiv_sqrt" in self.functions.features,
+            alignment=self.alignment,
+        )
 
     # Scalars
 
@@ -186,7 +191,8 @@ class Statements:
         dtype, extent = leaf.output.array.dtype, lanes.extent
         operands = [self._lane_values(i, leaf, lanes) for i in leaf.inputs]
         streamed = self.regions.register(leaf, leaf.output, writes=True) is not None
-        if not streamed:
+        cell = self._whole_cell(leaf.output, leaf)
+        if not streamed and cell is None:
             for k in range(extent):
                 self.known[lanes.depth] = k
                 target = self.target(leaf)
@@ -201,9 +207,16 @@ class Statements:
             copy = fresh(dtype)
             move(self.code, self.computed(leaf, [o[k] for o in operands], old[k], None), copy)
             values.append(copy)
-        stream = self.regions.register(leaf, leaf.output, writes=True)
-        assert stream is not None
-        self.code.move(self.accesses.join(cast("list[Register]", values), dtype), stream)
+        target = cell or self.regions.register(leaf, leaf.output, writes=True)
+        self.accesses.join(cast("list[Register]", values), dtype, target)
+
+    def _whole_cell(self, access: Access, leaf: Leaf) -> Register | None:
+        """The register whose elements are an access's lanes; None if there is none."""
+        if access.array.buffer in self.roots or not self.cells.is_packed(access):
+            return None
+        if not is_whole(access, leaf, self.alignment):
+            return None
+        return cast(Register, self.cells.register(access, self.cells.position(access, leaf, 0)))
 
     def _lane_values(self, value: Input, leaf: Leaf, lanes: Scope) -> list[Value]:
         """An input's values in all lanes."""
@@ -212,6 +225,8 @@ class Statements:
             if stream is not None:
                 packed = self.code.f("fmv.d", stream)
                 return list(self.accesses.split(packed, value.array.dtype))
+        if isinstance(value, Access) and (cell := self._whole_cell(value, leaf)) is not None:
+            return list(self.accesses.split(cell, value.array.dtype))
         found: list[Value] = []
         for k in range(lanes.extent):
             self.known[lanes.depth] = k

@@ -252,9 +252,13 @@ def known_alignment(access: Access, leaf: Leaf, lanes: Scope) -> int:
     It follows from the alignment of the memory and the strides of all scopes except the lanes.
     """
     buffer = access.array.buffer
-    if any(buffer.reuse) or buffer.swizzles:
+    # Dimensions with one slot before all others do not move the address.
+    single = next((d for d, slots in enumerate(buffer.reuse) if slots != 1), len(buffer.reuse))
+    moved = any(e.uses(lanes.depth) for e in access.index[:single])
+    private = single and any(s.mapping.is_threaded for s in leaf.chain)
+    if any(buffer.reuse[single:]) or moved or private or buffer.swizzles:
         return byte_width(buffer.dtype)
-    return _divisor(buffer, linear_address(access.index, buffer.shape), lanes)
+    return _divisor(buffer, linear_address(access.index[single:], buffer.shape[single:]), lanes)
 
 
 def base_alignment(buffer: Buffer) -> int:

@@ -13,8 +13,9 @@ from pdojo.dialect.flow.program import Program
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules.async_copies import async_problems
 from pdojo.dialect.rules.atomics import atomics_problems, lost_updates
+from pdojo.dialect.rules.hardware_loops import snitch_limits
 from pdojo.dialect.rules.hints import hint_problems, is_hinted
-from pdojo.dialect.rules.streams import snitch_limits, stream_conflicts
+from pdojo.dialect.rules.streams import stream_conflicts
 from pdojo.dialect.rules.threads import gpu_limits, visibility_problems
 from pdojo.dialect.view.nest import Scope, fact
 from pdojo.errors import InvalidKernel

@@ -89,15 +89,20 @@ def joint_walk(nest: Nest, node: Node, accesses: Mapping[Leaf, Access]) -> Walk 
     if isinstance(node, Leaf):
         address = address_in_bytes(nest, accesses[node], node)
         return Walk(address, ()) if address.is_linear else None
-    found: Walk | None = None
+    parts: list[Walk] = []
     for child in node.children:
         if not any(leaf in accesses for leaf in leaves_of(child)):
             continue
         part = joint_walk(nest, child, accesses)
-        found = part if found is None or part is None else found.then(part)
-        if found is None:
+        if part is None:
             return None
-    assert found is not None
+        parts.append(part)
+        # Parts of a row become a row before it is compared with the rows before.
+        while len(parts) > 1 and (together := parts[-2].then(parts[-1])) is not None:
+            parts[-2:] = [together]
+    if len(parts) != 1:
+        return None
+    (found,) = parts
     stride = found.start.coefficient(node.depth)
     start = found.start.substitute({node.depth: const(0)}, [s.extent for s in node.chain])
     repeats = node.extent > 1 and node.mapping is not MappingKind.VECTOR

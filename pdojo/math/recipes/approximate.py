@@ -15,7 +15,7 @@ from pdojo.math.recipes.coefficients import (
     TANH_NUMERATOR,
 )
 from pdojo.math.recipes.erf import erf
-from pdojo.math.recipes.exp import LOG2_E, Nearest, exp, power_of_two, reduce, rounder, tanh
+from pdojo.math.recipes.exp import LOG2_E, Nearest, exp, reduce, rounder, tanh
 from pdojo.math.values import Real, polynomial
 
 _ZERO, _INFINITE = -87.5, 89.0
@@ -32,7 +32,7 @@ def exp_approx(x: Real) -> Real:
     # The power is 2**(n - 1), and 0 for the least n.
     nearest = Nearest.to(x, LOG2_E, rounder(x.format, -1))
     twice = polynomial(reduce(x, nearest.n)[0], [2 * c for c in (1.0, *EXP_APPROX["f32"])])
-    return twice * power_of_two(nearest.exponent)
+    return twice * nearest.power
 
 
 def tanh_approx(x: Real) -> Real:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pdojo.math.recipes.coefficients import EXP, EXP2, EXPM1
 from pdojo.math.recipes.pair import Pair
-from pdojo.math.values import Format, Int, Real, polynomial
+from pdojo.math.values import Format, Real, polynomial
 
 LOG2_E = float.fromhex("0x1.71547652b82fep+0")
 LN2 = {
@@ -49,18 +49,21 @@ def rounder(fmt: Format, offset: int = 0) -> float:
     return fmt.rounder + (fmt.bias + offset)
 
 
-def power_of_two(exponent: Int) -> Real:
-    """The power of two with the biased exponent in the low bits; high bits are ignored."""
-    return (exponent << exponent.format.mantissa).real()
-
-
 @dataclass(frozen=True, slots=True)
 class Nearest:
     """The integer n nearest to a number."""
 
     n: Real
-    exponent: Int
-    """The biased exponent of 2**(n + offset) in the low bits, for the offset of the rounder."""
+    shifted: Real
+    """A number with the biased exponent of 2**(n + offset) in the low bits, for the offset of the rounder."""
+
+    @property
+    def power(self) -> Real:
+        """2**(n + offset), if that is a normal number or 0."""
+        fmt = self.shifted.format
+        if self.shifted.places_exponents:
+            return self.shifted.with_exponent(-fmt.rounder)
+        return (self.shifted.bits() << fmt.mantissa).real()
 
     @staticmethod
     def to(x: Real, factor: float = 1.0, by: Real | float | None = None) -> Nearest:
@@ -68,7 +71,7 @@ class Nearest:
         if by is None:
             by = rounder(x.format)
         shifted = x + by if factor == 1.0 else x.times_plus(factor, by)
-        return Nearest(shifted - by, shifted.bits())
+        return Nearest(shifted - by, shifted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +88,17 @@ class Lift:
     @staticmethod
     def by_sign(x: Real) -> Lift:
         """The split for an n with the sign of `x`."""
-        lift = LIMITS[x.format.name].lift
+        fmt, lift = x.format, LIMITS[x.format.name].lift
+        if x.places_exponents:
+            signed = x.like(float(lift)).with_sign_of(x)
+            return Lift(x.like(rounder(fmt)) - signed, signed.with_exponent(float(fmt.bias)))
         negative = x.bits() < 0
         chosen = negative.choose(x.like(rounder(x.format, lift)), rounder(x.format, -lift))
         return Lift(chosen, negative.choose(x.like(2.0**-lift), 2.0**lift))
 
     def scale(self, p: Real, nearest: Nearest) -> Real:
         """`p * 2**n`; n was found with this split's `rounder`."""
-        return p * power_of_two(nearest.exponent) * self.last
+        return p * nearest.power * self.last
 
 
 def reduce(x: Real, n: Real) -> tuple[Real, Real]:
@@ -122,7 +128,7 @@ def exp_moderate(x: Real) -> Real:
     """exp(x) for |x| <= 80, without overflow and denormal results."""
     nearest = Nearest.to(x, LOG2_E)
     r, _ = reduce(x, nearest.n)
-    return _exp_reduced(r) * power_of_two(nearest.exponent)
+    return _exp_reduced(r) * nearest.power
 
 
 def exp2(x: Real) -> Real:
@@ -153,7 +159,7 @@ def expm1(x: Real) -> Real:
     clamped = x.clamp(limits.minus_one, limits.exp[1])
     # Half of the result, because 2**n overflows before exp(x) does.
     nearest = Nearest.to(clamped, LOG2_E, rounder(x.format, -1))
-    half = _expm1_parts(clamped, nearest, power_of_two(nearest.exponent), 0.5)
+    half = _expm1_parts(clamped, nearest, nearest.power, 0.5)
     linear = x.abs().bits() < x.format.bits_of(limits.linear)
     return linear.choose(x, half + half)
 
@@ -163,7 +169,7 @@ def tanh(x: Real) -> Real:
     doubled = x.abs().clamp(high=LIMITS[x.format.name].flat)
     doubled = doubled + doubled
     nearest = Nearest.to(doubled, LOG2_E)
-    t = _expm1_parts(doubled, nearest, power_of_two(nearest.exponent), 1.0)
+    t = _expm1_parts(doubled, nearest, nearest.power, 1.0)
     # One Newton step corrects the rounding errors of 1/divisor, the quotient and the divisor.
     divisor = t + 2.0
     lost = t - (divisor - 2.0)

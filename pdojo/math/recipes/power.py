@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import nan
 
 from pdojo.math.recipes.coefficients import EXP2, POW_ATANH, POW_EXP2, POW_LOG2
-from pdojo.math.recipes.exp import LOG2_E, Lift, Nearest, power_of_two
+from pdojo.math.recipes.exp import LOG2_E, Lift, Nearest
 from pdojo.math.recipes.log import split
 from pdojo.math.recipes.pair import Pair
 from pdojo.math.values import Real, polynomial
@@ -34,7 +34,7 @@ def _single(x: Real, y: Real) -> Real:
     power = (y.widen() * _with_ends(wide, logarithm)).clamp(-_BEYOND / 2, _BEYOND / 2)
     nearest = Nearest.to(power)
     p = polynomial(power - nearest.n, (1.0, *POW_EXP2["f32"]))
-    return (p * power_of_two(nearest.exponent)).narrow()
+    return (p * nearest.power).narrow()
 
 
 def _log2(x: Real) -> Pair:

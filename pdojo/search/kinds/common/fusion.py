@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 
 from pdojo.dialect.attributes import Intent, Mapping
@@ -214,14 +214,19 @@ def _kept(builder: PassBuilder, name: str) -> int:
 
 def recompute(builder: PassBuilder, leaf: Leaf, name: str) -> None:
     """Inline a statement at all of its uses, and delete it."""
+    inline(builder, name, [reader.id for reader in builder.nest.readers[name]])
+    builder.make("delete_op", builder.leaf(leaf.id), "nobody reads it any more")
+
+
+def inline(builder: PassBuilder, name: str, readers: Sequence[str]) -> None:
+    """Inline the only statement that writes an array into statements that read the array."""
     why = f"computed once more where it is used: '{name}' need not be kept in between"
-    for reader in [r.id for r in builder.nest.readers[name]]:
+    for reader in readers:
         while (use := _use(builder, reader, name)) is not None:
             before = set(builder.nest.arrays)
             builder.make("inline_op", builder.leaf(reader), why, input=use)
             for made in builder.nest.arrays.keys() - before:
                 _materialize(builder, made)
-    builder.make("delete_op", builder.leaf(leaf.id), "nobody reads it any more")
 
 
 def _materialize(builder: PassBuilder, name: str) -> None:

@@ -13,9 +13,22 @@ from pdojo.errors import LocationError
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.dimensions import indexed_by
 
+_UNIT = "a loop of one iteration is none"
+
 
 def drop_unit_loops(builder: PassBuilder) -> None:
     """Collapse every loop of one iteration with its child or its parent; split it first if it has several children."""
+    shared = [scope.id for scope in builder.nest.scopes if scope.extent == 1 and len(scope.children) > 1]
+    for identifier in shared:
+        while (scope := builder.scope(identifier)) and len(scope.children) > 1:
+            last = len(scope.children) - 1
+            if not builder.attempt("split_scopes", scope, _UNIT, after=last):
+                break
+    collapse_unit_loops(builder)
+
+
+def collapse_unit_loops(builder: PassBuilder) -> None:
+    """Collapse every loop of one iteration with its only child, or with its parent."""
 
     def beside_unit() -> Iterator[Scope]:
         for scope in builder.nest.scopes:
@@ -23,14 +36,7 @@ def drop_unit_loops(builder: PassBuilder) -> None:
             if inner is not None and 1 in (scope.extent, inner.extent):
                 yield scope
 
-    why = "a loop of one iteration is none"
-    shared = [scope.id for scope in builder.nest.scopes if scope.extent == 1 and len(scope.children) > 1]
-    for identifier in shared:
-        while (scope := builder.scope(identifier)) and len(scope.children) > 1:
-            last = len(scope.children) - 1
-            if not builder.attempt("split_scopes", scope, why, after=last):
-                break
-    builder.exhaust(beside_unit, "collapse_scopes", why)
+    builder.exhaust(beside_unit, "collapse_scopes", _UNIT)
 
 
 def flatten(builder: PassBuilder) -> None:

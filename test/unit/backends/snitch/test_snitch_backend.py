@@ -269,7 +269,7 @@ SAMPLES = (
     ("flh$", ("ft3",), ("a0",), 4),
     ("sb$|sh$", (), ("a0", "a1"), 4),
     ("fsh$", (), ("a0", "ft3"), 4),
-    ("feq|flt|fle", ("a1",), ("ft3", "ft4"), None),
+    ("feq|flt|fle|vfeq", ("a1",), ("ft3", "ft4"), None),
     ("fcvt.w|fclass|fmv.x", ("a1",), ("ft3",), None),
     (r".*\.(w|wu|x)$", ("ft3",), ("a1",), None),
     ("fcvt|fsqrt|vfsqrt", ("ft3",), ("ft4",), None),
