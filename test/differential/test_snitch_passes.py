@@ -97,11 +97,6 @@ def test_single_precision(name: str) -> None:
     ran(name, "f32", "heuristic")
 
 
-@pytest.mark.parametrize("name", ["axpy:1x64", "dot:1x64", "matmul:8x8x8", "relu:8x16", "gemv:8x16", "softmax:8x16"])
-def test_half_precision(name: str) -> None:
-    ran(name, "f16", "heuristic")
-
-
 @pytest.mark.parametrize("name", ["matmul:8x8x8", "conv:1x1x1x6x6x3", "reducemax:8x16"])
 def test_older_cores(name: str) -> None:
     """Shorter hardware loops, which do not nest."""
@@ -248,7 +243,18 @@ def hardware_loops(text: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 @pytest.mark.parametrize(
-    "name", ["fill:8x8", "relu:8x16", "transpose:8x8", "axpy:1x64", "matmul:8x8x8", "reducemax:4x16"]
+    "name",
+    [
+        "fill:8x8",
+        "relu:8x16",
+        "transpose:8x8",
+        "axpy:1x64",
+        "dot:1x64",
+        "gemv:8x16",
+        "matmul:8x8x8",
+        "reducemax:4x16",
+        "softmax:8x16",
+    ],
 )
 def test_half_precision(name: str, dtype: str) -> None:
     """Four f16 in a register where a kernel computes in f16, else f32 between casts."""
