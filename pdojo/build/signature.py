@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from math import prod
 
 from pdojo.build.array import Array
 from pdojo.build.graph import Computed, Definition, Loop, Operand, Read, Write, reads
@@ -39,7 +40,9 @@ def signature(name: str, inputs: Sequence[Array], outputs: Mapping[str, Array]) 
         return nest.extents, nest.target, operand(nest.value), nest.guard, repr(reduction), loop
 
     def definition(each: Definition) -> Hashable:
-        return each.dtype, each.shape, each.name, each.constant, tuple(map(write, each.writes))
+        # A nest without iterations does nothing, and what it reads is not needed.
+        nests = [nest for nest in each.writes if prod(nest.extents)]
+        return each.dtype, each.shape, each.name, each.constant, tuple(map(write, nests))
 
     arrays = [(array.dtype, array.shape, operand(array.operand)) for array in (*inputs, *outputs.values())]
     return name, tuple(outputs), tuple(arrays), tuple(map(definition, made))

@@ -306,6 +306,15 @@ def test_constants_are_folded_and_outputs_may_be_known() -> None:
     np.testing.assert_allclose(model.compile(tune="none")(np.zeros(2, np.float32)), (given * 2).sum(0), rtol=1e-6)
 
 
+def test_sums_of_nothing_are_known() -> None:
+    """Nests without iterations do nothing, and nothing that they read is computed."""
+    made = Graphs()
+    empty = np.empty((2, 0, 4), np.float32)
+    total = made("total", lambda a: build.sum(build.abs(a), axis=1), empty)
+    assert not isinstance(total, Tensor)
+    assert np.array_equal(total, np.zeros((2, 4)))
+
+
 def test_arrays_that_do_not_fit_are_refused() -> None:
     model = Model.of(network())
     compiled = model.compile(tune="none")
