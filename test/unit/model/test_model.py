@@ -310,7 +310,7 @@ def test_sums_of_nothing_are_known() -> None:
     """Nests without iterations do nothing, and nothing that they read is computed."""
     made = Graphs()
     empty = np.empty((2, 0, 4), np.float32)
-    total = made("total", lambda a: build.sum(build.abs(a), axis=1), empty)
+    total = made("total", lambda a: build.sum(a * a, axis=1), empty)
     assert not isinstance(total, Tensor)
     assert np.array_equal(total, np.zeros((2, 4)))
 
