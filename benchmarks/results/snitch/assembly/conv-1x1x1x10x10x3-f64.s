@@ -1,8 +1,8 @@
 # kernel: conv:1x1x1x10x10x3 f64
 # strategy: heuristic
 # machine: snitch
-# cycles: 795
-# cycles_of_pdojo_snitch: 795
+# cycles: 648
+# cycles_of_pdojo_snitch: 648
 # arguments, in a0 and so on:
 #   --arg 'f64[1,1,10,10]'
 #   --arg 'f64[1,1,3,3]'
@@ -32,8 +32,8 @@ conv:
     scfgwi a6, 65
     scfgwi a6, 193
     scfgwi a5, 97
-    li a7, -64
-    scfgwi a7, 225
+    li a6, -64
+    scfgwi a6, 225
     scfgwi zero, 34
     scfgwi a3, 66
     li a3, 64
@@ -48,21 +48,80 @@ conv:
     scfgwi a1, 801
     scfgwi a2, 930
     csrrsi zero, 1984, 1
-    li a5, 8
+    li a5, 4
 .Lconv_loop1:
-    fmv.d ft4, ft3
-    fmv.d ft5, ft3
-    fmv.d ft6, ft3
-    fmv.d ft7, ft3
-    frep.o a6, 4, 0, 0
+    fmadd.d ft4, ft0, ft1, ft3
+    fmadd.d ft5, ft0, ft1, ft3
+    fmadd.d ft6, ft0, ft1, ft3
+    fmadd.d ft7, ft0, ft1, ft3
     fmadd.d ft4, ft0, ft1, ft4
     fmadd.d ft5, ft0, ft1, ft5
     fmadd.d ft6, ft0, ft1, ft6
     fmadd.d ft7, ft0, ft1, ft7
-    fmv.d ft2, ft4
-    fmv.d ft2, ft5
-    fmv.d ft2, ft6
-    fmv.d ft2, ft7
+    fmadd.d ft4, ft0, ft1, ft4
+    fmadd.d ft5, ft0, ft1, ft5
+    fmadd.d ft6, ft0, ft1, ft6
+    fmadd.d ft7, ft0, ft1, ft7
+    fmadd.d ft4, ft0, ft1, ft4
+    fmadd.d ft5, ft0, ft1, ft5
+    fmadd.d ft6, ft0, ft1, ft6
+    fmadd.d ft7, ft0, ft1, ft7
+    fmadd.d ft4, ft0, ft1, ft4
+    fmadd.d ft5, ft0, ft1, ft5
+    fmadd.d ft6, ft0, ft1, ft6
+    fmadd.d ft7, ft0, ft1, ft7
+    fmadd.d ft4, ft0, ft1, ft4
+    fmadd.d ft5, ft0, ft1, ft5
+    fmadd.d ft6, ft0, ft1, ft6
+    fmadd.d ft7, ft0, ft1, ft7
+    fmadd.d ft4, ft0, ft1, ft4
+    fmadd.d ft5, ft0, ft1, ft5
+    fmadd.d ft6, ft0, ft1, ft6
+    fmadd.d ft7, ft0, ft1, ft7
+    fmadd.d ft4, ft0, ft1, ft4
+    fmadd.d ft5, ft0, ft1, ft5
+    fmadd.d ft6, ft0, ft1, ft6
+    fmadd.d ft7, ft0, ft1, ft7
+    fmadd.d ft2, ft0, ft1, ft4
+    fmadd.d ft2, ft0, ft1, ft5
+    fmadd.d ft2, ft0, ft1, ft6
+    fmadd.d ft2, ft0, ft1, ft7
+    fmadd.d ft4, ft0, ft1, ft3
+    fmadd.d ft5, ft0, ft1, ft3
+    fmadd.d ft6, ft0, ft1, ft3
+    fmadd.d ft7, ft0, ft1, ft3
+    fmadd.d ft4, ft0, ft1, ft4
+    fmadd.d ft5, ft0, ft1, ft5
+    fmadd.d ft6, ft0, ft1, ft6
+    fmadd.d ft7, ft0, ft1, ft7
+    fmadd.d ft4, ft0, ft1, ft4
+    fmadd.d ft5, ft0, ft1, ft5
+    fmadd.d ft6, ft0, ft1, ft6
+    fmadd.d ft7, ft0, ft1, ft7
+    fmadd.d ft4, ft0, ft1, ft4
+    fmadd.d ft5, ft0, ft1, ft5
+    fmadd.d ft6, ft0, ft1, ft6
+    fmadd.d ft7, ft0, ft1, ft7
+    fmadd.d ft4, ft0, ft1, ft4
+    fmadd.d ft5, ft0, ft1, ft5
+    fmadd.d ft6, ft0, ft1, ft6
+    fmadd.d ft7, ft0, ft1, ft7
+    fmadd.d ft4, ft0, ft1, ft4
+    fmadd.d ft5, ft0, ft1, ft5
+    fmadd.d ft6, ft0, ft1, ft6
+    fmadd.d ft7, ft0, ft1, ft7
+    fmadd.d ft4, ft0, ft1, ft4
+    fmadd.d ft5, ft0, ft1, ft5
+    fmadd.d ft6, ft0, ft1, ft6
+    fmadd.d ft7, ft0, ft1, ft7
+    fmadd.d ft4, ft0, ft1, ft4
+    fmadd.d ft5, ft0, ft1, ft5
+    fmadd.d ft6, ft0, ft1, ft6
+    fmadd.d ft7, ft0, ft1, ft7
+    fmadd.d ft2, ft0, ft1, ft4
+    fmadd.d ft2, ft0, ft1, ft5
+    fmadd.d ft2, ft0, ft1, ft6
+    fmadd.d ft2, ft0, ft1, ft7
     addi a5, a5, -1
     bne a5, zero, .Lconv_loop1
     csrrci zero, 1984, 1

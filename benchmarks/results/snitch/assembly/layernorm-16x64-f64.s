@@ -1,8 +1,8 @@
 # kernel: layernorm:16x64 f64
 # strategy: heuristic
 # machine: snitch, with a divider
-# cycles: 8769
-# cycles_of_pdojo_snitch: 8769
+# cycles: 7517
+# cycles_of_pdojo_snitch: 7517
 # arguments, in a0 and so on:
 #   --arg 'f64[16,64]'
 #   --arg 'f64[64]'
@@ -19,45 +19,53 @@ layernorm_constants:
 .globl layernorm
 .p2align 2
 layernorm:
-    addi sp, sp, -32
+    addi sp, sp, -48
     fsd fs0, 0(sp)
     fsd fs1, 8(sp)
     fsd fs2, 16(sp)
+    fsd fs3, 24(sp)
+    fsd fs4, 32(sp)
     fcvt.d.w ft11, zero
+    li a4, 2048
     scfgwi zero, 32
-    li a4, 3
-    scfgwi a4, 64
-    li a5, 512
-    scfgwi a5, 192
-    li a6, 63
-    scfgwi a6, 96
-    li a7, -1528
-    scfgwi a7, 224
-    li t0, 2048
+    li a5, 3
+    scfgwi a5, 64
+    li a6, 512
+    scfgwi a6, 192
+    li a7, 62
+    li t0, -1528
+    scfgwi t0, 224
     la t1, layernorm_constants
     fld fa0, 8(t1)
-    scfgwi zero, 33
-    scfgwi a4, 65
-    scfgwi a5, 193
-    scfgwi a6, 97
-    scfgwi a7, 225
-    li a5, 1
+    li t2, 63
     fld fa1, 16(t1)
     fld fa2, 24(t1)
-    scfgwi a4, 34
-    scfgwi a6, 66
-    li a4, 8
-    scfgwi a4, 194
-    li a4, 8192
-    add a4, a0, a4
-.Llayernorm_loop3:
-    fmv.d fa3, ft11
-    fmv.d fa4, ft11
-    fmv.d fa5, ft11
-    fmv.d fa6, ft11
-    scfgwi a0, 800
+    scfgwi a5, 34
+    scfgwi t2, 66
+    li t1, 8
+    scfgwi t1, 194
+    scfgwi zero, 33
+    scfgwi a5, 65
+    scfgwi a6, 193
+    scfgwi t2, 97
+    scfgwi t0, 225
+    li a5, 8192
+    li a6, 1
+    add a5, a0, a5
+.Llayernorm_loop2:
+    fld ft3, 0(a0)
+    fld ft4, 512(a0)
+    fld ft5, 1024(a0)
+    fld ft6, 1536(a0)
+    fadd.d fa3, ft11, ft3
+    fadd.d fa4, ft11, ft4
+    fadd.d fa5, ft11, ft5
+    fadd.d fa6, ft11, ft6
+    scfgwi a7, 96
+    addi t0, a0, 8
+    scfgwi t0, 800
     csrrsi zero, 1984, 1
-    frep.o a6, 4, 0, 0
+    frep.o a7, 4, 0, 0
     fadd.d fa3, fa3, ft0
     fadd.d fa4, fa4, ft0
     fadd.d fa5, fa5, ft0
@@ -67,81 +75,175 @@ layernorm:
     fmul.d fa4, fa4, fa0
     fmul.d fa5, fa5, fa0
     fmul.d fa6, fa6, fa0
-    fmv.d fa7, ft11
     fmv.d fs0, ft11
     fmv.d fs1, ft11
     fmv.d fs2, ft11
+    fmv.d fs3, ft11
+    scfgwi t2, 96
     scfgwi a0, 800
-.Llayernorm_written1:
-    scfgr a7, a5
-    bge a7, zero, .Llayernorm_written1
-    scfgwi a0, 801
     csrrsi zero, 1984, 1
-    frep.o a6, 12, 0, 0
+    frep.o t2, 8, 0, 0
     fsub.d ft3, ft0, fa3
     fsub.d ft4, ft0, fa4
     fsub.d ft5, ft0, fa5
     fsub.d ft6, ft0, fa6
-    fsub.d ft7, ft1, fa3
-    fsub.d ft8, ft1, fa4
-    fsub.d ft9, ft1, fa5
-    fsub.d ft10, ft1, fa6
-    fmadd.d fa7, ft3, ft7, fa7
-    fmadd.d fs0, ft4, ft8, fs0
-    fmadd.d fs1, ft5, ft9, fs1
-    fmadd.d fs2, ft6, ft10, fs2
+    fmadd.d fs0, ft3, ft3, fs0
+    fmadd.d fs1, ft4, ft4, fs1
+    fmadd.d fs2, ft5, ft5, fs2
+    fmadd.d fs3, ft6, ft6, fs3
     csrrci zero, 1984, 1
-    fmul.d fa7, fa7, fa0
     fmul.d fs0, fs0, fa0
     fmul.d fs1, fs1, fa0
     fmul.d fs2, fs2, fa0
-    fadd.d fa7, fa7, fa1
+    fmul.d fs3, fs3, fa0
     fadd.d fs0, fs0, fa1
     fadd.d fs1, fs1, fa1
     fadd.d fs2, fs2, fa1
-    fsqrt.d ft3, fa7
-    fsqrt.d ft4, fs0
-    fsqrt.d ft5, fs1
-    fsqrt.d ft6, fs2
+    fadd.d fs3, fs3, fa1
+    fsqrt.d ft3, fs0
+    fsqrt.d ft4, fs1
+    fsqrt.d ft5, fs2
+    fsqrt.d ft6, fs3
     fdiv.d ft3, fa2, ft3
     fdiv.d ft4, fa2, ft4
     fdiv.d ft5, fa2, ft5
     fdiv.d ft6, fa2, ft6
-    fmv.d fa7, ft3
-    fmv.d fs0, ft4
-    fmv.d fs1, ft5
-    fmv.d fs2, ft6
+    fmv.d fs0, ft3
+    fmv.d fs1, ft4
+    fmv.d fs2, ft5
+    fmv.d fs3, ft6
+    scfgwi t2, 96
     scfgwi a0, 800
     scfgwi a2, 770
     scfgwi a3, 929
     csrrsi zero, 1984, 1
-    mv a7, a1
-    addi t1, a7, 512
-.Llayernorm_loop2:
+    mv t0, a1
+    addi t1, t0, 512
+.Llayernorm_loop1:
     fsub.d ft3, ft0, fa3
     fsub.d ft4, ft0, fa4
     fsub.d ft5, ft0, fa5
     fsub.d ft6, ft0, fa6
-    fld ft7, 0(a7)
-    fmul.d ft3, ft3, fa7
-    fmul.d ft4, ft4, fs0
-    fmul.d ft5, ft5, fs1
-    fmul.d ft6, ft6, fs2
-    fmadd.d ft1, ft3, ft7, ft2
-    fmadd.d ft1, ft4, ft7, ft2
-    fmadd.d ft1, ft5, ft7, ft2
-    fmadd.d ft1, ft6, ft7, ft2
-    addi a7, a7, 8
-    bne a7, t1, .Llayernorm_loop2
+    fld ft7, 0(t0)
+    fmul.d ft8, ft3, fs0
+    fmul.d ft9, ft4, fs1
+    fmul.d ft10, ft5, fs2
+    fsub.d ft3, ft0, fa3
+    fmul.d fa7, ft6, fs3
+    fsub.d ft4, ft0, fa4
+    fmadd.d ft1, ft8, ft7, ft2
+    fsub.d ft5, ft0, fa5
+    fmadd.d ft1, ft9, ft7, ft2
+    fsub.d ft6, ft0, fa6
+    fld fs4, 8(t0)
+    fmadd.d ft1, ft10, ft7, ft2
+    fmul.d ft8, ft3, fs0
+    fmadd.d ft1, fa7, ft7, ft2
+    fmul.d ft9, ft4, fs1
+    fmul.d ft10, ft5, fs2
+    fmv.d ft7, fs4
+    fsub.d ft3, ft0, fa3
+    fmul.d fa7, ft6, fs3
+    fsub.d ft4, ft0, fa4
+    fmadd.d ft1, ft8, ft7, ft2
+    fsub.d ft5, ft0, fa5
+    fmadd.d ft1, ft9, ft7, ft2
+    fsub.d ft6, ft0, fa6
+    fld fs4, 16(t0)
+    fmadd.d ft1, ft10, ft7, ft2
+    fmul.d ft8, ft3, fs0
+    fmadd.d ft1, fa7, ft7, ft2
+    fmul.d ft9, ft4, fs1
+    fmul.d ft10, ft5, fs2
+    fmv.d ft7, fs4
+    fsub.d ft3, ft0, fa3
+    fmul.d fa7, ft6, fs3
+    fsub.d ft4, ft0, fa4
+    fmadd.d ft1, ft8, ft7, ft2
+    fsub.d ft5, ft0, fa5
+    fmadd.d ft1, ft9, ft7, ft2
+    fsub.d ft6, ft0, fa6
+    fld fs4, 24(t0)
+    fmadd.d ft1, ft10, ft7, ft2
+    fmul.d ft8, ft3, fs0
+    fmadd.d ft1, fa7, ft7, ft2
+    fmul.d ft9, ft4, fs1
+    fmul.d ft10, ft5, fs2
+    fmv.d ft7, fs4
+    fsub.d ft3, ft0, fa3
+    fmul.d fa7, ft6, fs3
+    fsub.d ft4, ft0, fa4
+    fmadd.d ft1, ft8, ft7, ft2
+    fsub.d ft5, ft0, fa5
+    fmadd.d ft1, ft9, ft7, ft2
+    fsub.d ft6, ft0, fa6
+    fld fs4, 32(t0)
+    fmadd.d ft1, ft10, ft7, ft2
+    fmul.d ft8, ft3, fs0
+    fmadd.d ft1, fa7, ft7, ft2
+    fmul.d ft9, ft4, fs1
+    fmul.d ft10, ft5, fs2
+    fmv.d ft7, fs4
+    fsub.d ft3, ft0, fa3
+    fmul.d fa7, ft6, fs3
+    fsub.d ft4, ft0, fa4
+    fmadd.d ft1, ft8, ft7, ft2
+    fsub.d ft5, ft0, fa5
+    fmadd.d ft1, ft9, ft7, ft2
+    fsub.d ft6, ft0, fa6
+    fld fs4, 40(t0)
+    fmadd.d ft1, ft10, ft7, ft2
+    fmul.d ft8, ft3, fs0
+    fmadd.d ft1, fa7, ft7, ft2
+    fmul.d ft9, ft4, fs1
+    fmul.d ft10, ft5, fs2
+    fmv.d ft7, fs4
+    fsub.d ft3, ft0, fa3
+    fmul.d fa7, ft6, fs3
+    fsub.d ft4, ft0, fa4
+    fmadd.d ft1, ft8, ft7, ft2
+    fsub.d ft5, ft0, fa5
+    fmadd.d ft1, ft9, ft7, ft2
+    fsub.d ft6, ft0, fa6
+    fld fs4, 48(t0)
+    fmadd.d ft1, ft10, ft7, ft2
+    fmul.d ft8, ft3, fs0
+    fmadd.d ft1, fa7, ft7, ft2
+    fmul.d ft9, ft4, fs1
+    fmul.d ft10, ft5, fs2
+    fmv.d ft7, fs4
+    fsub.d ft3, ft0, fa3
+    fmul.d fa7, ft6, fs3
+    fsub.d ft4, ft0, fa4
+    fmadd.d ft1, ft8, ft7, ft2
+    fsub.d ft5, ft0, fa5
+    fmadd.d ft1, ft9, ft7, ft2
+    fsub.d ft6, ft0, fa6
+    fld fs4, 56(t0)
+    fmadd.d ft1, ft10, ft7, ft2
+    fmul.d ft8, ft3, fs0
+    fmadd.d ft1, fa7, ft7, ft2
+    fmul.d ft9, ft4, fs1
+    fmul.d ft10, ft5, fs2
+    fmv.d ft7, fs4
+    fmul.d fa7, ft6, fs3
+    fmadd.d ft1, ft8, ft7, ft2
+    fmadd.d ft1, ft9, ft7, ft2
+    fmadd.d ft1, ft10, ft7, ft2
+    fmadd.d ft1, fa7, ft7, ft2
+    addi t0, t0, 64
+    bne t0, t1, .Llayernorm_loop1
     csrrci zero, 1984, 1
-    add a0, a0, t0
-    add a3, a3, t0
-    bne a0, a4, .Llayernorm_loop3
-.Llayernorm_written4:
-    scfgr a0, a5
-    bge a0, zero, .Llayernorm_written4
+    add a0, a0, a4
+    add a3, a3, a4
+    bne a0, a5, .Llayernorm_loop2
+.Llayernorm_written3:
+    scfgr a0, a6
+    bge a0, zero, .Llayernorm_written3
     fld fs0, 0(sp)
     fld fs1, 8(sp)
     fld fs2, 16(sp)
-    addi sp, sp, 32
+    fld fs3, 24(sp)
+    fld fs4, 32(sp)
+    addi sp, sp, 48
     ret

@@ -1,8 +1,8 @@
 # kernel: matmul:16x16x16 f32
-# strategy: transformed
+# strategy: heuristic
 # machine: snitch
-# cycles: 3006
-# cycles_of_pdojo_snitch: 3006
+# cycles: 2652
+# cycles_of_pdojo_snitch: 2652
 # arguments, in a0 and so on:
 #   --arg 'f32[16,16]'
 #   --arg 'f32[16,16]'
@@ -11,12 +11,11 @@
 .globl matmul
 .p2align 2
 matmul:
-    addi sp, sp, -16
     li a3, 127
     li a4, 8
     li a5, 15
     li a6, -1016
-    fcvt.d.w ft3, zero
+    fcvt.d.w ft10, zero
     li a7, 1
     scfgwi zero, 63
     scfgwi a3, 95
@@ -27,71 +26,171 @@ matmul:
     scfgwi a2, 897
     csrrsi zero, 1984, 1
     addi a1, a0, 1024
-.Lmatmul_loop2:
-    fmv.d ft4, ft3
-    fmv.d ft5, ft3
-    fmv.d ft6, ft3
-    fmv.d ft7, ft3
-    fmv.d ft8, ft3
-    fmv.d ft9, ft3
-    fmv.d ft10, ft3
-    fmv.d ft11, ft3
-    addi a2, a0, 64
 .Lmatmul_loop1:
-    flw fa0, 0(a0)
-    flw fa1, 4(a0)
-    flw fa2, 8(a0)
-    vfcpka.s.s fa0, fa0, fa0
-    vfcpka.s.s fa1, fa1, fa1
-    vfcpka.s.s fa2, fa2, fa2
-    vfmac.s ft4, fa0, ft0
-    vfmac.s ft5, fa0, ft0
-    vfmac.s ft6, fa0, ft0
-    vfmac.s ft7, fa0, ft0
-    vfmac.s ft8, fa0, ft0
-    vfmac.s ft9, fa0, ft0
-    vfmac.s ft10, fa0, ft0
-    vfmac.s ft11, fa0, ft0
-    vfmac.s ft4, fa1, ft0
-    vfmac.s ft5, fa1, ft0
-    vfmac.s ft6, fa1, ft0
-    vfmac.s ft7, fa1, ft0
-    vfmac.s ft8, fa1, ft0
-    vfmac.s ft9, fa1, ft0
-    vfmac.s ft10, fa1, ft0
-    vfmac.s ft11, fa1, ft0
-    vfmac.s ft4, fa2, ft0
-    vfmac.s ft5, fa2, ft0
-    vfmac.s ft6, fa2, ft0
-    flw fa0, 12(a0)
-    vfmac.s ft7, fa2, ft0
-    vfmac.s ft8, fa2, ft0
-    vfmac.s ft9, fa2, ft0
-    vfcpka.s.s fa0, fa0, fa0
-    vfmac.s ft10, fa2, ft0
-    vfmac.s ft11, fa2, ft0
-    vfmac.s ft4, fa0, ft0
-    vfmac.s ft5, fa0, ft0
-    vfmac.s ft6, fa0, ft0
-    vfmac.s ft7, fa0, ft0
-    vfmac.s ft8, fa0, ft0
-    vfmac.s ft9, fa0, ft0
-    vfmac.s ft10, fa0, ft0
-    vfmac.s ft11, fa0, ft0
-    addi a0, a0, 16
-    bne a0, a2, .Lmatmul_loop1
-    fmv.d ft1, ft4
+    flw ft3, 0(a0)
+    fmv.d ft11, ft10
+    fmv.d fa0, ft10
+    fmv.d ft5, ft10
+    vfmac.r.s ft11, ft0, ft3
+    fmv.d ft6, ft10
+    vfmac.r.s fa0, ft0, ft3
+    fmv.d ft7, ft10
+    vfmac.r.s ft5, ft0, ft3
+    flw ft4, 4(a0)
+    fmv.d ft8, ft10
+    vfmac.r.s ft6, ft0, ft3
+    fmv.d ft9, ft10
+    vfmac.r.s ft7, ft0, ft3
+    fmv.d fa1, ft10
+    vfmac.r.s ft8, ft0, ft3
+    vfmac.r.s ft9, ft0, ft3
+    vfmac.r.s fa1, ft0, ft3
+    vfmac.r.s ft11, ft0, ft4
+    vfmac.r.s fa0, ft0, ft4
+    vfmac.r.s ft5, ft0, ft4
+    flw ft3, 8(a0)
+    vfmac.r.s ft6, ft0, ft4
+    vfmac.r.s ft7, ft0, ft4
+    vfmac.r.s ft8, ft0, ft4
+    vfmac.r.s ft9, ft0, ft4
+    vfmac.r.s fa1, ft0, ft4
+    vfmac.r.s ft11, ft0, ft3
+    vfmac.r.s fa0, ft0, ft3
+    vfmac.r.s ft5, ft0, ft3
+    flw ft4, 12(a0)
+    vfmac.r.s ft6, ft0, ft3
+    vfmac.r.s ft7, ft0, ft3
+    vfmac.r.s ft8, ft0, ft3
+    vfmac.r.s ft9, ft0, ft3
+    vfmac.r.s fa1, ft0, ft3
+    vfmac.r.s ft11, ft0, ft4
+    vfmac.r.s fa0, ft0, ft4
+    vfmac.r.s ft5, ft0, ft4
+    flw ft3, 16(a0)
+    vfmac.r.s ft6, ft0, ft4
+    vfmac.r.s ft7, ft0, ft4
+    vfmac.r.s ft8, ft0, ft4
+    vfmac.r.s ft9, ft0, ft4
+    vfmac.r.s fa1, ft0, ft4
+    vfmac.r.s ft11, ft0, ft3
+    vfmac.r.s fa0, ft0, ft3
+    vfmac.r.s ft5, ft0, ft3
+    flw ft4, 20(a0)
+    vfmac.r.s ft6, ft0, ft3
+    vfmac.r.s ft7, ft0, ft3
+    vfmac.r.s ft8, ft0, ft3
+    vfmac.r.s ft9, ft0, ft3
+    vfmac.r.s fa1, ft0, ft3
+    vfmac.r.s ft11, ft0, ft4
+    vfmac.r.s fa0, ft0, ft4
+    vfmac.r.s ft5, ft0, ft4
+    flw ft3, 24(a0)
+    vfmac.r.s ft6, ft0, ft4
+    vfmac.r.s ft7, ft0, ft4
+    vfmac.r.s ft8, ft0, ft4
+    vfmac.r.s ft9, ft0, ft4
+    vfmac.r.s fa1, ft0, ft4
+    vfmac.r.s ft11, ft0, ft3
+    vfmac.r.s fa0, ft0, ft3
+    vfmac.r.s ft5, ft0, ft3
+    flw ft4, 28(a0)
+    vfmac.r.s ft6, ft0, ft3
+    vfmac.r.s ft7, ft0, ft3
+    vfmac.r.s ft8, ft0, ft3
+    vfmac.r.s ft9, ft0, ft3
+    vfmac.r.s fa1, ft0, ft3
+    vfmac.r.s ft11, ft0, ft4
+    vfmac.r.s fa0, ft0, ft4
+    vfmac.r.s ft5, ft0, ft4
+    flw ft3, 32(a0)
+    vfmac.r.s ft6, ft0, ft4
+    vfmac.r.s ft7, ft0, ft4
+    vfmac.r.s ft8, ft0, ft4
+    vfmac.r.s ft9, ft0, ft4
+    vfmac.r.s fa1, ft0, ft4
+    vfmac.r.s ft11, ft0, ft3
+    vfmac.r.s fa0, ft0, ft3
+    vfmac.r.s ft5, ft0, ft3
+    flw ft4, 36(a0)
+    vfmac.r.s ft6, ft0, ft3
+    vfmac.r.s ft7, ft0, ft3
+    vfmac.r.s ft8, ft0, ft3
+    vfmac.r.s ft9, ft0, ft3
+    vfmac.r.s fa1, ft0, ft3
+    vfmac.r.s ft11, ft0, ft4
+    vfmac.r.s fa0, ft0, ft4
+    vfmac.r.s ft5, ft0, ft4
+    flw ft3, 40(a0)
+    vfmac.r.s ft6, ft0, ft4
+    vfmac.r.s ft7, ft0, ft4
+    vfmac.r.s ft8, ft0, ft4
+    vfmac.r.s ft9, ft0, ft4
+    vfmac.r.s fa1, ft0, ft4
+    vfmac.r.s ft11, ft0, ft3
+    vfmac.r.s fa0, ft0, ft3
+    vfmac.r.s ft5, ft0, ft3
+    flw ft4, 44(a0)
+    vfmac.r.s ft6, ft0, ft3
+    vfmac.r.s ft7, ft0, ft3
+    vfmac.r.s ft8, ft0, ft3
+    vfmac.r.s ft9, ft0, ft3
+    vfmac.r.s fa1, ft0, ft3
+    vfmac.r.s ft11, ft0, ft4
+    vfmac.r.s fa0, ft0, ft4
+    vfmac.r.s ft5, ft0, ft4
+    flw ft3, 48(a0)
+    vfmac.r.s ft6, ft0, ft4
+    vfmac.r.s ft7, ft0, ft4
+    vfmac.r.s ft8, ft0, ft4
+    vfmac.r.s ft9, ft0, ft4
+    vfmac.r.s fa1, ft0, ft4
+    vfmac.r.s ft11, ft0, ft3
+    vfmac.r.s fa0, ft0, ft3
+    vfmac.r.s ft5, ft0, ft3
+    flw ft4, 52(a0)
+    vfmac.r.s ft6, ft0, ft3
+    vfmac.r.s ft7, ft0, ft3
+    vfmac.r.s ft8, ft0, ft3
+    vfmac.r.s ft9, ft0, ft3
+    vfmac.r.s fa1, ft0, ft3
+    vfmac.r.s ft11, ft0, ft4
+    vfmac.r.s fa0, ft0, ft4
+    vfmac.r.s ft5, ft0, ft4
+    flw ft3, 56(a0)
+    vfmac.r.s ft6, ft0, ft4
+    vfmac.r.s ft7, ft0, ft4
+    vfmac.r.s ft8, ft0, ft4
+    vfmac.r.s ft9, ft0, ft4
+    vfmac.r.s fa1, ft0, ft4
+    vfmac.r.s ft11, ft0, ft3
+    vfmac.r.s fa0, ft0, ft3
+    vfmac.r.s ft5, ft0, ft3
+    flw ft4, 60(a0)
+    vfmac.r.s ft6, ft0, ft3
+    vfmac.r.s ft7, ft0, ft3
+    vfmac.r.s ft8, ft0, ft3
+    vfmac.r.s ft9, ft0, ft3
+    vfmac.r.s fa1, ft0, ft3
+    vfmac.r.s ft11, ft0, ft4
+    vfmac.r.s fa0, ft0, ft4
+    vfmac.r.s ft5, ft0, ft4
+    vfmac.r.s ft6, ft0, ft4
+    vfmac.r.s ft7, ft0, ft4
+    vfmac.r.s ft8, ft0, ft4
+    vfmac.r.s ft9, ft0, ft4
+    vfmac.r.s fa1, ft0, ft4
+    fmv.d ft1, ft11
+    fmv.d ft1, fa0
     fmv.d ft1, ft5
     fmv.d ft1, ft6
     fmv.d ft1, ft7
     fmv.d ft1, ft8
     fmv.d ft1, ft9
-    fmv.d ft1, ft10
-    fmv.d ft1, ft11
-    bne a0, a1, .Lmatmul_loop2
+    fmv.d ft1, fa1
+    addi a0, a0, 64
+    bne a0, a1, .Lmatmul_loop1
     csrrci zero, 1984, 1
-.Lmatmul_written3:
+.Lmatmul_written2:
     scfgr a0, a7
-    bge a0, zero, .Lmatmul_written3
-    addi sp, sp, 16
+    bge a0, zero, .Lmatmul_written2
     ret

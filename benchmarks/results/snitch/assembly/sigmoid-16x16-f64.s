@@ -1,8 +1,8 @@
 # kernel: sigmoid:16x16 f64
 # strategy: heuristic
 # machine: snitch, with a divider
-# cycles: 14355
-# cycles_of_pdojo_snitch: 14366
+# cycles: 12432
+# cycles_of_pdojo_snitch: 12432
 # arguments, in a0 and so on:
 #   --arg 'f64[16,16]'
 #   --arg 'f64[16,16]=out'
@@ -10,11 +10,11 @@
 .balign 8
 sigmoid_constants:
 .word 0x00000000, 0xc0875000
+.word 0x00000000, 0x3ff00000
 .word 0x00000000, 0x40863000
-.word 0x0000043f, 0x43380000
-.word 0x000003bf, 0x43380000
-.word 0x00000000, 0x3bf00000
-.word 0x00000000, 0x43f00000
+.word 0x00000000, 0x40500000
+.word 0x000003ff, 0x43380000
+.word 0x3ff00000, 0x41f80000
 .word 0x652b82fe, 0x3ff71547
 .word 0xfefa39ef, 0xbfe62e42
 .word 0x3b39803f, 0xbc7abc9e
@@ -28,235 +28,210 @@ sigmoid_constants:
 .word 0x55550607, 0x3fa55555
 .word 0x55555502, 0x3fc55555
 .word 0x0000000a, 0x3fe00000
-.word 0x00000000, 0x3ff00000
+.word 0x80000000, 0xc337fffe
 .text
 .globl sigmoid
 .p2align 2
 sigmoid:
-    addi sp, sp, -96
+    addi sp, sp, -80
+    fsd fs0, 0(sp)
+    fsd fs1, 8(sp)
+    fsd fs2, 16(sp)
+    fsd fs3, 24(sp)
+    fsd fs4, 32(sp)
+    fsd fs5, 40(sp)
+    fsd fs6, 48(sp)
+    fsd fs7, 56(sp)
+    fsd fs8, 64(sp)
+    fsd fs9, 72(sp)
     li a2, 255
     li a3, 8
-    la a7, sigmoid_constants
-    li t0, 1
+    la a4, sigmoid_constants
+    fcvt.d.w ft9, zero
+    li a5, 1
     scfgwi zero, 63
     scfgwi a2, 95
     scfgwi a3, 223
     scfgwi a0, 768
     scfgwi a1, 897
     csrrsi zero, 1984, 1
-    li t2, 64
-.Lsigmoid_loop17:
-    fsgnjn.d ft3, ft0, ft0
-    fld ft4, 0(a7)
-    fsgnjn.d ft5, ft0, ft0
-    fsgnjn.d ft6, ft0, ft0
-    feq.d a0, ft3, ft3
-    fsgnjn.d ft7, ft0, ft0
-    feq.d a1, ft5, ft5
-    fmax.d ft8, ft3, ft4
-    fmax.d ft9, ft5, ft4
-    fld ft10, 8(a7)
-    feq.d a2, ft6, ft6
-    bne a0, zero, .Lsigmoid_ordered1
-    fadd.d ft8, ft3, ft4
+    li a0, 64
+.Lsigmoid_loop5:
+    fld ft3, 0(a4)
+    fsgnjn.d ft10, ft0, ft0
+    fld ft4, 16(a4)
+    fsgnjn.d ft11, ft0, ft0
+    fsgnjn.d fa0, ft0, ft0
+    fmax.d ft5, ft10, ft3
+    fld ft6, 24(a4)
+    fsgnjn.d fa1, ft0, ft0
+    fmax.d ft7, ft11, ft3
+    fmin.d fs1, ft5, ft4
+    fmax.d ft5, fa0, ft3
+    fld ft8, 32(a4)
+    fmin.d fs2, ft7, ft4
+    fmax.d ft3, fa1, ft3
+    fsgnj.d fa2, ft6, fs1
+    fmin.d fs3, ft5, ft4
+    fsgnj.d fa3, ft6, fs2
+    fmin.d fs4, ft3, ft4
+    fsub.d ft3, ft8, fa2
+    fsgnj.d fa5, ft6, fs3
+    fld ft4, 48(a4)
+    fsub.d ft5, ft8, fa3
+    fsgnj.d fa6, ft6, fs4
+    fsub.d ft6, ft8, fa5
+    fsub.d ft7, ft8, fa6
+    fmadd.d ft8, fs1, ft4, ft3
+    fmadd.d fa4, fs2, ft4, ft5
+    fmadd.d fa7, fs3, ft4, ft6
+    fmadd.d fs0, fs4, ft4, ft7
+    fsub.d fs5, ft8, ft3
+    fld ft3, 56(a4)
+    fsub.d fs6, fa4, ft5
+    fsub.d fs7, fa7, ft6
+    fsub.d fs8, fs0, ft7
+    fmadd.d ft4, fs5, ft3, fs1
+    fld ft7, 64(a4)
+    fmadd.d ft5, fs6, ft3, fs2
+    fmadd.d ft6, fs7, ft3, fs3
+    fmadd.d ft3, fs8, ft3, fs4
+    fmadd.d fs1, fs5, ft7, ft4
+    fld fs4, 72(a4)
+    fld fs5, 80(a4)
+    fmadd.d fs2, fs6, ft7, ft5
+    fmadd.d fs3, fs7, ft7, ft6
+    fmadd.d fs6, fs8, ft7, ft3
+    fmadd.d ft3, fs4, fs1, fs5
+    fld ft4, 88(a4)
+    fmadd.d ft5, fs4, fs2, fs5
+    fmadd.d ft6, fs4, fs3, fs5
+    fmadd.d ft7, fs4, fs6, fs5
+    fmadd.d ft3, ft3, fs1, ft4
+    fld fs4, 96(a4)
+    fmadd.d ft5, ft5, fs2, ft4
+    fmadd.d ft6, ft6, fs3, ft4
+    fmadd.d ft4, ft7, fs6, ft4
+    fmadd.d ft3, ft3, fs1, fs4
+    fld ft7, 104(a4)
+    fmadd.d ft5, ft5, fs2, fs4
+    fmadd.d ft6, ft6, fs3, fs4
+    fmadd.d ft4, ft4, fs6, fs4
+    fmadd.d ft3, ft3, fs1, ft7
+    fld fs4, 112(a4)
+    fmadd.d ft5, ft5, fs2, ft7
+    fmadd.d ft6, ft6, fs3, ft7
+    fmadd.d ft4, ft4, fs6, ft7
+    fmadd.d ft3, ft3, fs1, fs4
+    fld ft7, 120(a4)
+    fmadd.d ft5, ft5, fs2, fs4
+    fmadd.d ft6, ft6, fs3, fs4
+    fmadd.d ft4, ft4, fs6, fs4
+    fmadd.d ft3, ft3, fs1, ft7
+    fld fs4, 128(a4)
+    fmadd.d ft5, ft5, fs2, ft7
+    fmadd.d ft6, ft6, fs3, ft7
+    fmadd.d ft4, ft4, fs6, ft7
+    fmadd.d ft3, ft3, fs1, fs4
+    fld ft7, 136(a4)
+    fmadd.d ft5, ft5, fs2, fs4
+    fmadd.d ft6, ft6, fs3, fs4
+    fmadd.d ft4, ft4, fs6, fs4
+    fmadd.d ft3, ft3, fs1, ft7
+    fld fs5, 144(a4)
+    fmadd.d ft5, ft5, fs2, ft7
+    fmadd.d ft6, ft6, fs3, ft7
+    fmadd.d ft4, ft4, fs6, ft7
+    fmadd.d ft3, ft3, fs1, fs5
+    fld fs4, 8(a4)
+    fmadd.d ft5, ft5, fs2, fs5
+    fld ft7, 152(a4)
+    fmadd.d fs7, ft6, fs3, fs5
+    fmadd.d fs8, ft4, fs6, fs5
+    fmadd.d fs9, ft3, fs1, fs4
+    fadd.d ft3, ft8, ft7
+    fmadd.d ft6, ft5, fs2, fs4
+    fld fs5, 40(a4)
+    fadd.d ft4, fa4, ft7
+    fmadd.d ft5, fs7, fs3, fs4
+    fadd.d ft8, fa7, ft7
+    fmadd.d fa4, fs8, fs6, fs4
+    fmadd.d fa7, fs9, fs1, fs4
+    fadd.d fs0, fs0, ft7
+    fadd.d fa2, fa2, fs5
+    vfcpka.s.s ft3, ft9, ft3
+    fmadd.d fs1, ft6, fs2, fs4
+    fadd.d fs2, fa3, fs5
+    vfcpka.s.s ft4, ft9, ft4
+    fmadd.d ft5, ft5, fs3, fs4
+    fadd.d ft6, fa5, fs5
+    vfcpka.s.s ft7, ft9, ft8
+    fmadd.d ft8, fa4, fs6, fs4
+    fmul.d ft3, fa7, ft3
+    fadd.d fa3, fa6, fs5
+    vfcpka.s.s fa4, ft9, fs0
+    vfcpka.s.s fa2, ft9, fa2
+    fmul.d ft4, fs1, ft4
+    vfcpka.s.s fa5, ft9, fs2
+    fmul.d ft5, ft5, ft7
+    vfcpka.s.s ft6, ft9, ft6
+    fmul.d ft7, ft8, fa4
+    fmul.d ft3, ft3, fa2
+    vfcpka.s.s ft8, ft9, fa3
+    flt.d a1, ft10, fs4
+    flt.d a2, ft9, ft10
+    fmul.d ft4, ft4, fa5
+    flt.d a3, ft11, fs4
+    flt.d a6, ft9, ft11
+    fmul.d ft5, ft5, ft6
+    flt.d a7, fa0, fs4
+    flt.d t0, ft9, fa0
+    fmul.d ft6, ft7, ft8
+    flt.d t1, fa1, fs4
+    flt.d t2, ft9, fa1
+    or a1, a1, a2
+    bne a1, zero, .Lsigmoid_ordered1
+    fadd.d ft3, ft10, ft10
 .Lsigmoid_ordered1:
-    fmax.d ft3, ft6, ft4
-    bne a1, zero, .Lsigmoid_ordered5
-    fadd.d ft9, ft5, ft4
-.Lsigmoid_ordered5:
-    feq.d a0, ft8, ft8
-    bne a2, zero, .Lsigmoid_ordered9
-    fadd.d ft3, ft6, ft4
-.Lsigmoid_ordered9:
-    feq.d a1, ft9, ft9
-    fmin.d ft5, ft8, ft10
-    feq.d a2, ft3, ft3
-    fmin.d ft6, ft9, ft10
-    bne a0, zero, .Lsigmoid_ordered2
-    fadd.d ft5, ft8, ft10
+    or a1, a3, a6
+    fmv.d ft10, ft3
+    bne a1, zero, .Lsigmoid_ordered2
+    fadd.d ft4, ft11, ft11
 .Lsigmoid_ordered2:
-    fmin.d ft8, ft3, ft10
-    bne a1, zero, .Lsigmoid_ordered6
-    fadd.d ft6, ft9, ft10
-.Lsigmoid_ordered6:
-    fsd ft5, 0(sp)
-    fld ft9, 16(a7)
-    fsd ft6, 24(sp)
-    bne a2, zero, .Lsigmoid_ordered10
-    fadd.d ft8, ft3, ft10
-.Lsigmoid_ordered10:
-    lw a0, 4(sp)
-    lw a1, 28(sp)
-    fsd ft8, 48(sp)
-    fld ft3, 24(a7)
-    fld ft11, 48(a7)
-    fmv.d fa0, ft9
-    fmax.d fa1, ft7, ft4
-    feq.d a2, ft7, ft7
-    lw a3, 52(sp)
-    slt a0, a0, zero
-    fmv.d fa4, ft9
-    bne a0, zero, .Lsigmoid_chosen3
-    fmv.d fa0, ft3
-.Lsigmoid_chosen3:
-    bne a2, zero, .Lsigmoid_ordered13
-    fadd.d fa1, ft7, ft4
-.Lsigmoid_ordered13:
-    slt a1, a1, zero
-    feq.d a2, fa1, fa1
-    fmin.d ft4, fa1, ft10
-    fmadd.d fa3, ft5, ft11, fa0
-    bne a1, zero, .Lsigmoid_chosen7
-    fmv.d fa4, ft3
-.Lsigmoid_chosen7:
-    bne a2, zero, .Lsigmoid_ordered14
-    fadd.d ft4, fa1, ft10
-.Lsigmoid_ordered14:
-    slt a2, a3, zero
-    fmv.d ft7, ft9
-    fsd ft4, 72(sp)
-    fmadd.d fa1, ft6, ft11, fa4
-    bne a2, zero, .Lsigmoid_chosen11
-    fmv.d ft9, ft3
-.Lsigmoid_chosen11:
-    lw a3, 76(sp)
-    fmadd.d fa2, ft8, ft11, ft9
-    fsub.d ft10, fa3, fa0
-    fld fa0, 56(a7)
-    slt a3, a3, zero
-    bne a3, zero, .Lsigmoid_chosen15
-    fmv.d ft7, ft3
-.Lsigmoid_chosen15:
-    fmadd.d fa5, ft4, ft11, ft7
-    fsub.d ft3, fa1, fa4
-    fsub.d ft9, fa2, ft9
-    fmadd.d ft5, ft10, fa0, ft5
-    fsub.d ft7, fa5, ft7
-    fld ft11, 64(a7)
-    fmadd.d ft6, ft3, fa0, ft6
-    fmadd.d ft8, ft9, fa0, ft8
-    fmadd.d ft4, ft7, fa0, ft4
-    fmadd.d fa0, ft10, ft11, ft5
-    fld ft5, 72(a7)
-    fld ft10, 80(a7)
-    fmadd.d fa4, ft3, ft11, ft6
-    fmadd.d ft9, ft9, ft11, ft8
-    fmadd.d ft11, ft7, ft11, ft4
-    fmadd.d ft3, ft5, fa0, ft10
-    fld ft4, 88(a7)
-    fmadd.d ft6, ft5, fa4, ft10
-    fmadd.d ft7, ft5, ft9, ft10
-    fmadd.d ft5, ft5, ft11, ft10
-    fmadd.d ft3, ft3, fa0, ft4
-    fld ft8, 96(a7)
-    fmadd.d ft6, ft6, fa4, ft4
-    fmadd.d ft7, ft7, ft9, ft4
-    fmadd.d ft4, ft5, ft11, ft4
-    fmadd.d ft3, ft3, fa0, ft8
-    fld ft5, 104(a7)
-    fmadd.d ft6, ft6, fa4, ft8
-    fmadd.d ft7, ft7, ft9, ft8
-    fmadd.d ft4, ft4, ft11, ft8
-    fmadd.d ft3, ft3, fa0, ft5
-    fld ft8, 112(a7)
-    fmadd.d ft6, ft6, fa4, ft5
-    fmadd.d ft7, ft7, ft9, ft5
-    fmadd.d ft4, ft4, ft11, ft5
-    fmadd.d ft3, ft3, fa0, ft8
-    fld ft5, 120(a7)
-    fmadd.d ft6, ft6, fa4, ft8
-    fmadd.d ft7, ft7, ft9, ft8
-    fmadd.d ft4, ft4, ft11, ft8
-    fmadd.d ft3, ft3, fa0, ft5
-    fld ft8, 128(a7)
-    fmadd.d ft6, ft6, fa4, ft5
-    fmadd.d ft7, ft7, ft9, ft5
-    fmadd.d ft4, ft4, ft11, ft5
-    fmadd.d ft3, ft3, fa0, ft8
-    fld ft5, 136(a7)
-    fmadd.d ft6, ft6, fa4, ft8
-    fmadd.d ft7, ft7, ft9, ft8
-    fmadd.d ft4, ft4, ft11, ft8
-    fmadd.d ft3, ft3, fa0, ft5
-    fld ft8, 144(a7)
-    fmadd.d ft6, ft6, fa4, ft5
-    fmadd.d ft7, ft7, ft9, ft5
-    fmadd.d ft4, ft4, ft11, ft5
-    fmadd.d ft3, ft3, fa0, ft8
-    fld ft10, 152(a7)
-    fmadd.d ft5, ft6, fa4, ft8
-    fsd fa3, 8(sp)
-    fmadd.d ft6, ft7, ft9, ft8
-    fsd fa1, 32(sp)
-    fmadd.d ft4, ft4, ft11, ft8
-    lw a4, 8(sp)
-    fmadd.d ft3, ft3, fa0, ft10
-    lw a5, 32(sp)
-    fsd fa2, 56(sp)
-    fmadd.d ft5, ft5, fa4, ft10
-    fsd fa5, 80(sp)
-    fmadd.d ft6, ft6, ft9, ft10
-    lw a6, 56(sp)
-    slli a4, a4, 20
-    lw t1, 80(sp)
-    fmadd.d ft4, ft4, ft11, ft10
-    fmadd.d ft3, ft3, fa0, ft10
-    sw zero, 16(sp)
-    sw a4, 20(sp)
-    slli a4, a5, 20
-    fld ft7, 16(sp)
-    fmadd.d ft5, ft5, fa4, ft10
-    sw zero, 40(sp)
-    sw a4, 44(sp)
-    slli a4, a6, 20
-    fld ft8, 32(a7)
-    fld fa0, 40(sp)
-    fmadd.d ft6, ft6, ft9, ft10
-    sw zero, 64(sp)
-    sw a4, 68(sp)
-    slli a4, t1, 20
-    fld ft9, 64(sp)
-    fmadd.d ft4, ft4, ft11, ft10
-    sw zero, 88(sp)
-    sw a4, 92(sp)
-    fld ft11, 40(a7)
-    fmul.d ft3, ft3, ft7
-    fld ft7, 88(sp)
-    fmv.d fa1, ft8
-    fmul.d ft5, ft5, fa0
-    fmv.d fa0, ft8
-    fmul.d ft6, ft6, ft9
-    bne a0, zero, .Lsigmoid_chosen4
-    fmv.d fa1, ft11
-.Lsigmoid_chosen4:
-    fmul.d ft4, ft4, ft7
-    fmul.d ft3, ft3, fa1
-    bne a1, zero, .Lsigmoid_chosen8
-    fmv.d fa0, ft11
-.Lsigmoid_chosen8:
-    fmv.d ft7, ft8
-    fmul.d ft5, ft5, fa0
-    bne a2, zero, .Lsigmoid_chosen12
-    fmv.d ft8, ft11
-.Lsigmoid_chosen12:
-    fmul.d ft6, ft6, ft8
-    bne a3, zero, .Lsigmoid_chosen16
-    fmv.d ft7, ft11
-.Lsigmoid_chosen16:
-    fmul.d ft7, ft4, ft7
-    fadd.d ft3, ft3, ft10
-    fadd.d ft5, ft5, ft10
-    fadd.d ft6, ft6, ft10
-    fadd.d ft7, ft7, ft10
-    fdiv.d ft1, ft10, ft3
-    fdiv.d ft1, ft10, ft5
-    fdiv.d ft1, ft10, ft6
-    fdiv.d ft1, ft10, ft7
-    addi t2, t2, -1
-    bne t2, zero, .Lsigmoid_loop17
+    or a1, a7, t0
+    fmv.d ft11, ft4
+    bne a1, zero, .Lsigmoid_ordered3
+    fadd.d ft5, fa0, fa0
+.Lsigmoid_ordered3:
+    or a1, t1, t2
+    bne a1, zero, .Lsigmoid_ordered4
+    fadd.d ft6, fa1, fa1
+.Lsigmoid_ordered4:
+    fmv.d fa0, ft5
+    fadd.d ft10, ft10, fs4
+    fmv.d fa1, ft6
+    fadd.d ft11, ft11, fs4
+    fadd.d fa0, fa0, fs4
+    fadd.d fa1, fa1, fs4
+    fdiv.d ft1, fs4, ft10
+    fdiv.d ft1, fs4, ft11
+    fdiv.d ft1, fs4, fa0
+    fdiv.d ft1, fs4, fa1
+    addi a0, a0, -1
+    bne a0, zero, .Lsigmoid_loop5
     csrrci zero, 1984, 1
-.Lsigmoid_written18:
-    scfgr a0, t0
-    bge a0, zero, .Lsigmoid_written18
-    addi sp, sp, 96
+.Lsigmoid_written6:
+    scfgr a0, a5
+    bge a0, zero, .Lsigmoid_written6
+    fld fs0, 0(sp)
+    fld fs1, 8(sp)
+    fld fs2, 16(sp)
+    fld fs3, 24(sp)
+    fld fs4, 32(sp)
+    fld fs5, 40(sp)
+    fld fs6, 48(sp)
+    fld fs7, 56(sp)
+    fld fs8, 64(sp)
+    fld fs9, 72(sp)
+    addi sp, sp, 80
     ret

@@ -1,8 +1,8 @@
 # kernel: softmax:16x16 f64
 # strategy: heuristic
 # machine: snitch, with a divider
-# cycles: 18678
-# cycles_of_pdojo_snitch: 18679
+# cycles: 11997
+# cycles_of_pdojo_snitch: 11997
 # arguments, in a0 and so on:
 #   --arg 'f64[16,16]'
 #   --arg 'f64[16,16]=out'
@@ -12,11 +12,11 @@
 softmax_constants:
 .word 0x00000000, 0xfff00000
 .word 0x00000000, 0xc0875000
+.word 0x00000000, 0x3ff00000
 .word 0x00000000, 0x40863000
-.word 0x0000043f, 0x43380000
-.word 0x000003bf, 0x43380000
-.word 0x00000000, 0x3bf00000
-.word 0x00000000, 0x43f00000
+.word 0x00000000, 0x40500000
+.word 0x000003ff, 0x43380000
+.word 0x3ff00000, 0x41f80000
 .word 0x652b82fe, 0x3ff71547
 .word 0xfefa39ef, 0xbfe62e42
 .word 0x3b39803f, 0xbc7abc9e
@@ -30,319 +30,275 @@ softmax_constants:
 .word 0x55550607, 0x3fa55555
 .word 0x55555502, 0x3fc55555
 .word 0x0000000a, 0x3fe00000
-.word 0x00000000, 0x3ff00000
+.word 0x80000000, 0xc337fffe
 .text
 .globl softmax
 .p2align 2
 softmax:
-    addi sp, sp, -176
-    sw s0, 96(sp)
-    sw s1, 104(sp)
-    fsd fs0, 112(sp)
-    fsd fs1, 120(sp)
-    fsd fs2, 128(sp)
-    fsd fs3, 136(sp)
-    fsd fs4, 144(sp)
-    fsd fs5, 152(sp)
-    fsd fs6, 160(sp)
-    fsd fs7, 168(sp)
-    mv a5, a2
-    la a6, softmax_constants
-    fld ft11, 0(a6)
-    fcvt.d.w fa0, zero
+    addi sp, sp, -112
+    sw s0, 8(sp)
+    fsd fs0, 16(sp)
+    fsd fs1, 24(sp)
+    fsd fs2, 32(sp)
+    fsd fs3, 40(sp)
+    fsd fs4, 48(sp)
+    fsd fs5, 56(sp)
+    fsd fs6, 64(sp)
+    fsd fs7, 72(sp)
+    fsd fs8, 80(sp)
+    fsd fs9, 88(sp)
+    fsd fs10, 96(sp)
+    fsd fs11, 104(sp)
+    mv t5, a2
+    la t6, softmax_constants
+    fld ft3, 0(t6)
+    fsd ft3, 0(sp)
+    fcvt.d.w fa1, zero
     scfgwi zero, 32
     li a2, 3
     scfgwi a2, 64
     li a3, 128
     scfgwi a3, 192
-    li a7, 15
-    scfgwi a7, 96
+    li s0, 15
+    scfgwi s0, 96
     li a4, -376
     scfgwi a4, 224
+    fld fa2, 16(t6)
     scfgwi zero, 33
     scfgwi a2, 65
     scfgwi a3, 193
-    scfgwi a7, 97
+    scfgwi s0, 97
     scfgwi a4, 225
     li a2, 2048
-    mv t0, a0
-    mv t1, a0
-    mv t2, a1
-    add t3, t0, a2
-.Lsoftmax_loop19:
-    fmv.d fa1, ft11
-    fmv.d fa2, ft11
-    fmv.d fa3, ft11
-    fmv.d fa4, ft11
-    fmv.d fa5, fa0
-    fmv.d fa6, fa0
-    fmv.d fa7, fa0
-    fmv.d fs0, fa0
+    mv a3, a0
+    add a2, a0, a2
+.Lsoftmax_loop7:
+    fld ft3, 0(sp)
+    fmv.d fa3, ft3
+    fld ft3, 0(sp)
+    fmv.d fa4, ft3
+    fld ft3, 0(sp)
+    fmv.d fa5, ft3
+    fld ft3, 0(sp)
+    fmv.d ft9, ft3
+    fmv.d ft10, fa1
+    fmv.d ft11, fa1
+    fmv.d fa0, fa1
+    fmv.d fa6, fa1
 .Lsoftmax_written1:
-    scfgr a0, zero
-    bge a0, zero, .Lsoftmax_written1
-    scfgwi t0, 800
+    scfgr a4, zero
+    bge a4, zero, .Lsoftmax_written1
+    scfgwi a0, 800
     csrrsi zero, 1984, 1
-    frep.o a7, 4, 0, 0
-    fmax.d fa1, fa1, ft0
-    fmax.d fa2, fa2, ft0
+    frep.o s0, 4, 0, 0
     fmax.d fa3, fa3, ft0
     fmax.d fa4, fa4, ft0
+    fmax.d fa5, fa5, ft0
+    fmax.d ft9, ft9, ft0
     csrrci zero, 1984, 1
-    mv a4, a5
-    addi t4, t1, 128
-.Lsoftmax_loop18:
-    fld ft3, 0(t1)
-    fld ft4, 128(t1)
-    fld ft5, 256(t1)
-    fld ft6, 384(t1)
-    fsub.d ft3, ft3, fa1
-    fsub.d ft4, ft4, fa2
-    fsub.d ft5, ft5, fa3
-    fsub.d ft6, ft6, fa4
-    fsd ft3, 0(a4)
-    fsd ft4, 128(a4)
-    fsd ft5, 256(a4)
-    fsd ft6, 384(a4)
-    fld ft3, 0(a4)
-    fld ft4, 128(a4)
-    fld ft5, 8(a6)
-    feq.d a0, ft3, ft3
-    feq.d a1, ft4, ft4
-    fld ft6, 256(a4)
-    fmax.d ft7, ft3, ft5
-    fmax.d ft8, ft4, ft5
-    fmax.d ft9, ft6, ft5
-    feq.d a2, ft6, ft6
-    fld ft10, 16(a6)
-    bne a0, zero, .Lsoftmax_ordered2
-    fadd.d ft7, ft3, ft5
+    mv a4, t5
+    addi a5, a3, 128
+.Lsoftmax_loop6:
+    fld ft3, 0(a3)
+    fld ft4, 128(a3)
+    fld ft5, 256(a3)
+    fld ft6, 384(a3)
+    fld ft7, 8(t6)
+    fsub.d ft2, ft3, fa3
+    fsub.d fs0, ft4, fa4
+    fsub.d fs1, ft5, fa5
+    fsub.d fs2, ft6, ft9
+    fld ft3, 24(t6)
+    fld ft4, 32(t6)
+    fmax.d ft5, ft2, ft7
+    fmax.d ft6, fs0, ft7
+    fld ft1, 40(t6)
+    fmin.d fs4, ft5, ft3
+    fmax.d ft5, fs1, ft7
+    fmin.d fs3, ft6, ft3
+    fsgnj.d fs5, ft4, fs4
+    fmax.d ft6, fs2, ft7
+    fmin.d fs6, ft5, ft3
+    fsgnj.d fs7, ft4, fs3
+    fld ft0, 56(t6)
+    fsub.d fs8, ft1, fs5
+    fmin.d fa7, ft6, ft3
+    fsgnj.d fs9, ft4, fs6
+    fsub.d ft7, ft1, fs7
+    fsgnj.d ft8, ft4, fa7
+    fsub.d ft3, ft1, fs9
+    fmadd.d fs10, fs4, ft0, fs8
+    fsub.d ft4, ft1, ft8
+    fmadd.d ft5, fs3, ft0, ft7
+    fmadd.d ft6, fs6, ft0, ft3
+    fld ft1, 64(t6)
+    fsub.d fs8, fs10, fs8
+    fmadd.d ft0, fa7, ft0, ft4
+    fsub.d ft7, ft5, ft7
+    fsub.d ft3, ft6, ft3
+    fld fs11, 72(t6)
+    fmadd.d fs4, fs8, ft1, fs4
+    fsub.d ft4, ft0, ft4
+    fmadd.d fs3, ft7, ft1, fs3
+    fmadd.d fs6, ft3, ft1, fs6
+    fmadd.d fs4, fs8, fs11, fs4
+    fld fs8, 80(t6)
+    fmadd.d fa7, ft4, ft1, fa7
+    fld ft1, 88(t6)
+    fmadd.d ft7, ft7, fs11, fs3
+    fmadd.d ft3, ft3, fs11, fs6
+    fld fs3, 96(t6)
+    fmadd.d fs6, fs8, fs4, ft1
+    fmadd.d ft4, ft4, fs11, fa7
+    fmadd.d fa7, fs8, ft7, ft1
+    fmadd.d fs11, fs8, ft3, ft1
+    fmadd.d fs6, fs6, fs4, fs3
+    fmadd.d ft1, fs8, ft4, ft1
+    fld fs8, 104(t6)
+    fmadd.d fa7, fa7, ft7, fs3
+    fmadd.d fs11, fs11, ft3, fs3
+    fmadd.d fs6, fs6, fs4, fs8
+    fmadd.d ft1, ft1, ft4, fs3
+    fld fs3, 112(t6)
+    fmadd.d fa7, fa7, ft7, fs8
+    fmadd.d fs11, fs11, ft3, fs8
+    fmadd.d fs6, fs6, fs4, fs3
+    fmadd.d ft1, ft1, ft4, fs8
+    fld fs8, 120(t6)
+    fmadd.d fa7, fa7, ft7, fs3
+    fmadd.d fs11, fs11, ft3, fs3
+    fmadd.d fs6, fs6, fs4, fs8
+    fmadd.d ft1, ft1, ft4, fs3
+    fld fs3, 128(t6)
+    fmadd.d fa7, fa7, ft7, fs8
+    fmadd.d fs11, fs11, ft3, fs8
+    fmadd.d fs6, fs6, fs4, fs3
+    fmadd.d ft1, ft1, ft4, fs8
+    fld fs8, 136(t6)
+    fmadd.d fa7, fa7, ft7, fs3
+    fmadd.d fs11, fs11, ft3, fs3
+    fmadd.d fs6, fs6, fs4, fs8
+    fmadd.d ft1, ft1, ft4, fs3
+    fld fs3, 144(t6)
+    fmadd.d fa7, fa7, ft7, fs8
+    fmadd.d fs11, fs11, ft3, fs8
+    fmadd.d fs6, fs6, fs4, fs3
+    fmadd.d ft1, ft1, ft4, fs8
+    fld fs8, 152(t6)
+    fmadd.d fa7, fa7, ft7, fs3
+    fmadd.d fs11, fs11, ft3, fs3
+    fmadd.d fs6, fs6, fs4, fs8
+    fmadd.d fs3, ft1, ft4, fs3
+    fld ft1, 16(t6)
+    fmadd.d fa7, fa7, ft7, fs8
+    fmadd.d fs11, fs11, ft3, fs8
+    fmadd.d fs6, fs6, fs4, ft1
+    fmadd.d fs3, fs3, ft4, fs8
+    fld fs8, 160(t6)
+    fmadd.d fa7, fa7, ft7, ft1
+    fmadd.d fs11, fs11, ft3, ft1
+    fadd.d fs10, fs10, fs8
+    fadd.d ft5, ft5, fs8
+    fmadd.d fs4, fs6, fs4, ft1
+    fld fs6, 48(t6)
+    fadd.d ft6, ft6, fs8
+    fmadd.d fs3, fs3, ft4, ft1
+    fadd.d fs5, fs5, fs6
+    vfcpka.s.s fs10, fa1, fs10
+    fmadd.d fa7, fa7, ft7, ft1
+    fadd.d ft7, ft0, fs8
+    fadd.d ft0, fs7, fs6
+    vfcpka.s.s ft5, fa1, ft5
+    fmadd.d fs7, fs11, ft3, ft1
+    fadd.d fs8, fs9, fs6
+    fmul.d fs4, fs4, fs10
+    vfcpka.s.s ft6, fa1, ft6
+    vfcpka.s.s fs5, fa1, fs5
+    fmadd.d fs3, fs3, ft4, ft1
+    fadd.d fs6, ft8, fs6
+    fmul.d ft3, fa7, ft5
+    vfcpka.s.s ft4, fa1, ft7
+    vfcpka.s.s ft5, fa1, ft0
+    fmul.d ft6, fs7, ft6
+    vfcpka.s.s ft7, fa1, fs8
+    flt.d a6, ft2, ft1
+    flt.d a7, fa1, ft2
+    fmul.d ft8, fs4, fs5
+    fmul.d ft4, fs3, ft4
+    vfcpka.s.s ft0, fa1, fs6
+    flt.d t0, fs0, ft1
+    flt.d t1, fa1, fs0
+    fmul.d ft3, ft3, ft5
+    flt.d t2, fs1, ft1
+    flt.d t3, fa1, fs1
+    fmul.d fs3, ft6, ft7
+    or a6, a6, a7
+    flt.d a7, fs2, ft1
+    flt.d t4, fa1, fs2
+    fmul.d ft4, ft4, ft0
+    or t0, t0, t1
+    bne a6, zero, .Lsoftmax_ordered2
+    fadd.d ft8, ft2, ft2
 .Lsoftmax_ordered2:
-    bne a1, zero, .Lsoftmax_ordered6
-    fadd.d ft8, ft4, ft5
-.Lsoftmax_ordered6:
-    feq.d a0, ft7, ft7
-    bne a2, zero, .Lsoftmax_ordered10
-    fadd.d ft9, ft6, ft5
-.Lsoftmax_ordered10:
-    feq.d a1, ft8, ft8
-    fmin.d fs3, ft7, ft10
-    feq.d a2, ft9, ft9
-    fmin.d fs2, ft8, ft10
-    fmin.d fs1, ft9, ft10
-    bne a0, zero, .Lsoftmax_ordered3
-    fadd.d fs3, ft7, ft10
+    or a6, t2, t3
+    fmv.d ft2, ft8
+    bne t0, zero, .Lsoftmax_ordered3
+    fadd.d ft3, fs0, fs0
 .Lsoftmax_ordered3:
-    bne a1, zero, .Lsoftmax_ordered7
-    fadd.d fs2, ft8, ft10
-.Lsoftmax_ordered7:
-    bne a2, zero, .Lsoftmax_ordered11
-    fadd.d fs1, ft9, ft10
-.Lsoftmax_ordered11:
-    fsd fs3, 0(sp)
-    fsd fs2, 24(sp)
-    fsd fs1, 48(sp)
-    fld ft3, 24(a6)
-    lw a0, 4(sp)
-    lw a1, 28(sp)
-    lw a2, 52(sp)
-    fld ft2, 32(a6)
-    fld fs6, 56(a6)
-    fld ft4, 384(a4)
-    fmv.d ft6, ft3
-    fmv.d ft7, ft3
-    feq.d a3, ft4, ft4
-    fmax.d ft8, ft4, ft5
-    fmv.d ft9, ft3
-    slt s1, a0, zero
-    slt a0, a1, zero
-    bne a3, zero, .Lsoftmax_ordered14
-    fadd.d ft8, ft4, ft5
-.Lsoftmax_ordered14:
-    slt a1, a2, zero
-    bne s1, zero, .Lsoftmax_chosen4
-    fmv.d ft3, ft2
-.Lsoftmax_chosen4:
-    feq.d a2, ft8, ft8
-    fmin.d fs4, ft8, ft10
-    bne a0, zero, .Lsoftmax_chosen8
-    fmv.d ft6, ft2
-.Lsoftmax_chosen8:
-    bne a1, zero, .Lsoftmax_chosen12
-    fmv.d ft7, ft2
-.Lsoftmax_chosen12:
-    bne a2, zero, .Lsoftmax_ordered15
-    fadd.d fs4, ft8, ft10
-.Lsoftmax_ordered15:
-    fmadd.d ft10, fs3, fs6, ft3
-    fmadd.d ft0, fs2, fs6, ft6
-    fsd fs4, 72(sp)
-    fmadd.d ft1, fs1, fs6, ft7
-    fsub.d ft3, ft10, ft3
-    fsub.d ft4, ft0, ft6
-    lw a2, 76(sp)
-    fsub.d ft5, ft1, ft7
-    fld fs7, 64(a6)
-    fld fs5, 72(a6)
-    slt a2, a2, zero
-    bne a2, zero, .Lsoftmax_chosen16
-    fmv.d ft9, ft2
-.Lsoftmax_chosen16:
-    fmadd.d ft2, fs4, fs6, ft9
-    fmadd.d ft6, ft3, fs7, fs3
-    fmadd.d ft7, ft4, fs7, fs2
-    fmadd.d ft8, ft5, fs7, fs1
-    fsub.d ft9, ft2, ft9
-    fmadd.d fs1, ft3, fs5, ft6
-    fmadd.d fs2, ft4, fs5, ft7
-    fmadd.d fs3, ft5, fs5, ft8
-    fmadd.d ft3, ft9, fs7, fs4
-    fld ft4, 80(a6)
-    fld ft5, 88(a6)
-    fld ft6, 96(a6)
-    fmadd.d ft9, ft9, fs5, ft3
-    fmadd.d ft3, ft4, fs1, ft5
-    fmadd.d ft7, ft4, fs2, ft5
-    fmadd.d ft8, ft4, fs3, ft5
-    fmadd.d ft4, ft4, ft9, ft5
-    fmadd.d ft3, ft3, fs1, ft6
-    fmadd.d ft5, ft7, fs2, ft6
-    fmadd.d ft7, ft8, fs3, ft6
-    fmadd.d ft4, ft4, ft9, ft6
-    fld ft6, 104(a6)
-    fld ft8, 112(a6)
-    fld fs4, 120(a6)
-    fmadd.d ft3, ft3, fs1, ft6
-    fmadd.d ft5, ft5, fs2, ft6
-    fmadd.d ft7, ft7, fs3, ft6
-    fmadd.d ft4, ft4, ft9, ft6
-    fmadd.d ft3, ft3, fs1, ft8
-    fmadd.d ft5, ft5, fs2, ft8
-    fmadd.d ft6, ft7, fs3, ft8
-    fmadd.d ft4, ft4, ft9, ft8
-    fmadd.d ft3, ft3, fs1, fs4
-    fmadd.d ft5, ft5, fs2, fs4
-    fmadd.d ft6, ft6, fs3, fs4
-    fmadd.d ft4, ft4, ft9, fs4
-    fld ft7, 128(a6)
-    fld ft8, 136(a6)
-    fld fs4, 144(a6)
-    fmadd.d ft3, ft3, fs1, ft7
-    fmadd.d ft5, ft5, fs2, ft7
-    fmadd.d ft6, ft6, fs3, ft7
-    fmadd.d ft4, ft4, ft9, ft7
-    fmadd.d ft3, ft3, fs1, ft8
-    fmadd.d ft5, ft5, fs2, ft8
-    fmadd.d ft6, ft6, fs3, ft8
-    fmadd.d ft4, ft4, ft9, ft8
-    fmadd.d ft3, ft3, fs1, fs4
-    fmadd.d ft5, ft5, fs2, fs4
-    fmadd.d ft6, ft6, fs3, fs4
-    fmadd.d ft4, ft4, ft9, fs4
-    fld ft7, 152(a6)
-    fld ft8, 160(a6)
-    fsd ft10, 8(sp)
-    fmadd.d ft3, ft3, fs1, ft7
-    fmadd.d ft5, ft5, fs2, ft7
-    fmadd.d ft6, ft6, fs3, ft7
-    fmadd.d ft4, ft4, ft9, ft7
-    fsd ft0, 32(sp)
-    fsd ft1, 56(sp)
-    fsd ft2, 80(sp)
-    lw a3, 8(sp)
-    lw t5, 32(sp)
-    lw t6, 56(sp)
-    lw s0, 80(sp)
-    fmadd.d ft3, ft3, fs1, ft8
-    fmadd.d ft5, ft5, fs2, ft8
-    fmadd.d ft6, ft6, fs3, ft8
-    fmadd.d ft4, ft4, ft9, ft8
-    slli a3, a3, 20
-    slli t5, t5, 20
-    slli t6, t6, 20
-    slli s0, s0, 20
-    fmadd.d ft3, ft3, fs1, ft8
-    sw zero, 16(sp)
-    sw a3, 20(sp)
-    fmadd.d ft5, ft5, fs2, ft8
-    sw zero, 40(sp)
-    sw t5, 44(sp)
-    fmadd.d ft6, ft6, fs3, ft8
-    sw zero, 64(sp)
-    sw t6, 68(sp)
-    fmadd.d ft4, ft4, ft9, ft8
-    sw zero, 88(sp)
-    sw s0, 92(sp)
-    fld ft7, 16(sp)
-    fld ft8, 40(sp)
-    fld ft9, 64(sp)
-    fld ft10, 88(sp)
-    fld ft0, 40(a6)
-    fld ft1, 48(a6)
-    fmul.d ft3, ft3, ft7
-    fmul.d ft5, ft5, ft8
-    fmul.d ft6, ft6, ft9
-    fmul.d ft4, ft4, ft10
-    fmv.d ft7, ft0
-    fmv.d ft8, ft0
-    fmv.d ft9, ft0
-    bne s1, zero, .Lsoftmax_chosen5
-    fmv.d ft0, ft1
-.Lsoftmax_chosen5:
-    bne a0, zero, .Lsoftmax_chosen9
-    fmv.d ft7, ft1
-.Lsoftmax_chosen9:
-    bne a1, zero, .Lsoftmax_chosen13
-    fmv.d ft8, ft1
-.Lsoftmax_chosen13:
-    bne a2, zero, .Lsoftmax_chosen17
-    fmv.d ft9, ft1
-.Lsoftmax_chosen17:
-    fmul.d ft3, ft3, ft0
-    fmul.d ft5, ft5, ft7
-    fmul.d ft6, ft6, ft8
-    fmul.d ft4, ft4, ft9
-    fsd ft3, 0(a4)
-    fsd ft5, 128(a4)
-    fsd ft6, 256(a4)
-    fsd ft4, 384(a4)
-    fld ft3, 0(a4)
-    fld ft4, 128(a4)
-    fld ft5, 256(a4)
-    fld ft6, 384(a4)
-    fadd.d fa5, fa5, ft3
-    fadd.d fa6, fa6, ft4
-    fadd.d fa7, fa7, ft5
-    fadd.d fs0, fs0, ft6
-    addi t1, t1, 8
+    or a7, a7, t4
+    fmv.d fs0, ft3
+    bne a6, zero, .Lsoftmax_ordered4
+    fadd.d fs3, fs1, fs1
+.Lsoftmax_ordered4:
+    bne a7, zero, .Lsoftmax_ordered5
+    fadd.d ft4, fs2, fs2
+.Lsoftmax_ordered5:
+    fmv.d fs1, fs3
+    fadd.d ft10, ft10, ft2
+    fmv.d fs2, ft4
+    fadd.d ft11, ft11, fs0
+    fadd.d fa0, fa0, fs1
+    fadd.d fa6, fa6, fs2
+    fsd ft2, 0(a4)
+    fsd fs0, 128(a4)
+    fsd fs1, 256(a4)
+    fsd fs2, 384(a4)
+    addi a3, a3, 8
     addi a4, a4, 8
-    bne t1, t4, .Lsoftmax_loop18
+    bne a3, a5, .Lsoftmax_loop6
+    fdiv.d ft3, fa2, ft10
+    fdiv.d ft4, fa2, ft11
+    fdiv.d ft5, fa2, fa0
+    fdiv.d ft6, fa2, fa6
     fence
-    scfgwi a5, 801
-    scfgwi t2, 928
+    scfgwi t5, 801
+    scfgwi a1, 928
     csrrsi zero, 1984, 1
-    frep.o a7, 4, 0, 0
-    fdiv.d ft0, ft1, fa5
-    fdiv.d ft0, ft1, fa6
-    fdiv.d ft0, ft1, fa7
-    fdiv.d ft0, ft1, fs0
+    frep.o s0, 4, 0, 0
+    fmul.d ft0, ft1, ft3
+    fmul.d ft0, ft1, ft4
+    fmul.d ft0, ft1, ft5
+    fmul.d ft0, ft1, ft6
     csrrci zero, 1984, 1
-    addi t0, t0, 512
-    addi t1, t1, 384
-    addi t2, t2, 512
-    bne t0, t3, .Lsoftmax_loop19
-.Lsoftmax_written20:
+    addi a0, a0, 512
+    addi a3, a3, 384
+    addi a1, a1, 512
+    bne a0, a2, .Lsoftmax_loop7
+.Lsoftmax_written8:
     scfgr a0, zero
-    bge a0, zero, .Lsoftmax_written20
-    lw s0, 96(sp)
-    lw s1, 104(sp)
-    fld fs0, 112(sp)
-    fld fs1, 120(sp)
-    fld fs2, 128(sp)
-    fld fs3, 136(sp)
-    fld fs4, 144(sp)
-    fld fs5, 152(sp)
-    fld fs6, 160(sp)
-    fld fs7, 168(sp)
-    addi sp, sp, 176
+    bge a0, zero, .Lsoftmax_written8
+    lw s0, 8(sp)
+    fld fs0, 16(sp)
+    fld fs1, 24(sp)
+    fld fs2, 32(sp)
+    fld fs3, 40(sp)
+    fld fs4, 48(sp)
+    fld fs5, 56(sp)
+    fld fs6, 64(sp)
+    fld fs7, 72(sp)
+    fld fs8, 80(sp)
+    fld fs9, 88(sp)
+    fld fs10, 96(sp)
+    fld fs11, 104(sp)
+    addi sp, sp, 112
     ret
