@@ -237,7 +237,7 @@ def problem(seed: int, tune: Literal["none", "pass"] | None) -> str | None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is 1 if a model is wrong."""
-    parser: argparse.ArgumentParser = Arguments("qa.onnx_chains", description=__doc__)
+    parser: argparse.ArgumentParser = Arguments(prog="python -m qa.onnx_chains", description=__doc__)
     parser.add_argument("--models", type=int, default=100, metavar="N", help="number of models (default: 100)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the first model (default: 0)")
     parser.add_argument("--tune", choices=("none", "pass"), help="compile; by default the models are interpreted")
