@@ -9,9 +9,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
+from pdojo.files import read_bytes
+
 FORMAT = "pdojo library"
 VERSION = 1
 MANIFEST = "manifest.json"
+LARGEST = 1 << 30
+"""Most bytes of a file of a library."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,7 @@ def digest(data: bytes) -> str:
 def digests(folder: Path) -> dict[str, str]:
     """SHA-256 of every file below `folder` but the manifest, by relative path, sorted."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST)
-    return {path.relative_to(folder).as_posix(): digest(path.read_bytes()) for path in files}
+    return {path.relative_to(folder).as_posix(): digest(read_bytes(path, LARGEST)) for path in files}
 
 
 def _variant_from_json(data: Mapping[str, Any]) -> Variant:

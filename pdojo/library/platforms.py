@@ -25,7 +25,7 @@ _LEAST = {"x86_64": 5, "aarch64": 17, "riscv64": 31}
 
 @dataclass(frozen=True)
 class Needs:
-    """What a shared library needs of the system."""
+    """The requirements of a shared library."""
 
     architecture: str
     """`x86_64`, `aarch64` or `riscv64`."""
@@ -46,7 +46,7 @@ class Needs:
 
 
 def needs(library: bytes) -> Needs:
-    """What a shared library needs. Raises UsageError for bytes that are no ELF file of a known architecture."""
+    """The requirements of a library. Raises UsageError for bytes that are no ELF file of a known architecture."""
     if library[:6] != b"\x7fELF\x02\x01" or len(library) < 64:
         raise UsageError("the library is no 64-bit little-endian ELF file; only Linux is supported")
     (machine,) = struct.unpack_from("<H", library, 18)

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.files import read_text, replace_file
-from pdojo.library.manifest import FORMAT, MANIFEST, digests
+from pdojo.library.manifest import FORMAT, LARGEST, MANIFEST, digests
 
 Check = Callable[[Path], object]
 """Checks a finished library before it is published; raises PdojoError for a fault."""
@@ -127,7 +127,7 @@ def is_library(folder: Path) -> bool:
     if folder.is_symlink():
         return False
     try:
-        data: object = json.loads(read_text(folder / MANIFEST, largest=1 << 30))
+        data: object = json.loads(read_text(folder / MANIFEST, LARGEST))
     except (OSError, ValueError):
         return False
     return isinstance(data, dict) and cast("dict[str, object]", data).get("format") == FORMAT
@@ -135,7 +135,7 @@ def is_library(folder: Path) -> bool:
 
 def check_digests(folder: Path) -> None:
     """Raise MeasurementError if a file of a library differs from its manifest."""
-    data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    data = json.loads(read_text(folder / MANIFEST, LARGEST))
     there, wanted = digests(folder), cast("dict[str, str]", data["files"])
     wrong = sorted(path for path in there.keys() | wanted.keys() if there.get(path) != wanted.get(path))
     if wrong:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pdojo.dialect.machines.machine import Machine
+from pdojo.files import read_text
 from pdojo.library.build import assemble, tools_of
 from pdojo.library.choosing import Choice
 from pdojo.library.devices import DeviceChoice, DeviceFiles, device_files, device_tools
@@ -68,7 +69,7 @@ class Rebuild:
         self._workplace.begin()
         compiled = self._compile_devices(entries, on_devices)
         self._listener.step("linking")
-        licence = (self._folder / LICENCE).read_text(encoding="utf-8")
+        licence = read_text(self._folder / LICENCE)
         texts = {**package_files(self._spec, self._manifest.triples), LICENCE: licence}
         made = assemble(
             self._spec,
@@ -120,7 +121,7 @@ class Rebuild:
         return device_files(self._spec, choices)
 
     def _trace(self, replayed: Replayed) -> str:
-        return (self._folder / replayed.variant.trace).read_text(encoding="utf-8")
+        return read_text(self._folder / replayed.variant.trace)
 
     def _of_files(self) -> Iterator[Finding]:
         there, again = digests(self._folder), digests(self._workplace.library)

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import MeasurementError, PdojoError
+from pdojo.files import read_text
 from pdojo.library.findings import Finding, Listener
 from pdojo.library.levels import read_level, runs_here, triple_of
-from pdojo.library.manifest import MANIFEST, Entry, Manifest, digests
+from pdojo.library.manifest import LARGEST, MANIFEST, Entry, Manifest, digests
 from pdojo.library.publishing import Workplace
 from pdojo.library.rebuilding import Rebuild
 from pdojo.library.replaying import Replay
@@ -77,7 +78,7 @@ def check_proof(folder: Path, listener: Listener | None = None) -> None:
 
 def _files(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     """The files that are missing, added or changed."""
-    if (folder / MANIFEST).read_text(encoding="utf-8") != manifest.text():
+    if read_text(folder / MANIFEST, LARGEST) != manifest.text():
         yield Finding("the file is not in the form that pdojo writes", file=MANIFEST)
     there = digests(folder)
     for name in sorted({*there, *manifest.files}):

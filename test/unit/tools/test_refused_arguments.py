@@ -247,6 +247,9 @@ NOT_GIVEN = {
     "pdojo/backends/measure/environment.py": "/proc",
     "pdojo/backends/measure/load.py": "/proc",
     "pdojo/dialect/machines/host.py": "/proc and /sys",
+    "pdojo/library/build.py": "texts of the package, and what the linker has just written",
+    "pdojo/library/devices.py": "texts of the package",
+    "pdojo/library/wheel.py": "texts of the package",
     "pdojo/search/evaluators/cluster/processors.py": "/sys",
 }
 """Modules that read files which nobody hands to pdojo."""
