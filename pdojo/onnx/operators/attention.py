@@ -62,6 +62,9 @@ def attention(node: Node) -> list[Array]:
     kind = wide_type(given.dtype)
     q = _by_head(given, node.attribute("q_num_heads"))
     k, v = (_by_head(node.array(n), node.attribute("kv_num_heads")) for n in (1, 2))
+    for cached in (4, 5):
+        if node.given(cached) and node.array(cached).rank != 4:
+            node.contradicts(f"operand {cached} has {node.array(cached).rank} dimensions, not 4")
     past = node.array(4).shape[2] if node.given(4) else 0
     if node.given(4):
         k, v = build.concatenate([node.array(4), k], 2), build.concatenate([node.array(5), v], 2)

@@ -232,3 +232,9 @@ def test_a_reason_is_what_users_know() -> None:
     assert unclear(UnsupportedNode("node 'n' (Relu): an operand is missing"), proto) is None
     for text in ("node 'n' (Relu): ", "node 'm' (Relu): x", "KeyError: 3", "node 'n' (Relu): KeyError: 3", "a\nb", ""):
         assert unclear(UnsupportedNode(text), proto) is not None
+
+
+def test_the_cache_of_an_attention_has_four_dimensions() -> None:
+    node = helper.make_node("Attention", ["q", "k", "v", "", "past", "past_v"], ["y"])
+    shapes = {"q": [1, 2, 3, 4], "k": [1, 2, 3, 4], "v": [1, 2, 3, 4], "past": [2, 3], "past_v": [1, 2, 5, 4]}
+    assert "operand 4 has 2 dimensions, not 4" in error_of(model_of(node, shapes, opset=23))
