@@ -17,6 +17,7 @@ from pdojo_tools.outputs import write_output
 
 from benchmarks.chart import CHART, Panel, drawn, panel_of, shown_files, started
 from benchmarks.compare import RESULTS
+from benchmarks.models import ratio
 from benchmarks.origin import JSON
 
 README = Path(__file__).parents[1] / "README.md"
@@ -105,8 +106,7 @@ def _of_torch(stored: JSON) -> dict[str, float]:
 
 def _of_onnx(stored: JSON) -> dict[str, float]:
     """The ratio to ONNX Runtime, by model."""
-    pairs = {each["model"]: zip(each["onnxruntime"], each["pdojo"], strict=True) for each in stored["models"]}
-    return {name: median(theirs / ours for theirs, ours in rows) for name, rows in pairs.items()}
+    return {each["model"]: 1 / ratio(each) for each in stored["models"]}
 
 
 def _row(title: str, panel: Panel) -> str:

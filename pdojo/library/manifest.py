@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -134,6 +134,18 @@ def _variant_from_json(data: Mapping[str, Any]) -> Variant:
 def device_from_json(data: Mapping[str, Any]) -> DeviceProgram:
     """The inverse of `asdict`. Raises KeyError or TypeError for other data."""
     return DeviceProgram(data["entry"], data["file"], _variant_from_json(data["variant"]))
+
+
+def differing(folder: Path, files: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The paths at which a folder differs from the digests in `files`, with what is wrong."""
+    there = digests(folder)
+    for name in sorted({*there, *files}):
+        if name not in there:
+            yield name, "the file is missing"
+        elif name not in files:
+            yield name, "the manifest does not list the file"
+        elif there[name] != files[name]:
+            yield name, "the file has another digest than in the manifest"
 
 
 def entry_from_json(data: Mapping[str, Any]) -> Entry:

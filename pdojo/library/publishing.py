@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.files import read_text, replace_file
-from pdojo.library.manifest import FORMAT, LARGEST, MANIFEST, digests
+from pdojo.library.manifest import FORMAT, LARGEST, MANIFEST, differing
 
 Check = Callable[[Path], object]
 """Checks a finished library before it is published; raises PdojoError for a fault."""
@@ -136,7 +136,6 @@ def is_library(folder: Path) -> bool:
 def check_digests(folder: Path) -> None:
     """Raise MeasurementError if a file of a library differs from its manifest."""
     data = json.loads(read_text(folder / MANIFEST, LARGEST))
-    there, wanted = digests(folder), cast("dict[str, str]", data["files"])
-    wrong = sorted(path for path in there.keys() | wanted.keys() if there.get(path) != wanted.get(path))
+    wrong = [path for path, _ in differing(folder, cast("dict[str, str]", data["files"]))]
     if wrong:
         raise MeasurementError(f"the library is damaged: {', '.join(wrong[:8])}")

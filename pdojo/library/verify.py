@@ -11,7 +11,7 @@ from pdojo.errors import MeasurementError, PdojoError
 from pdojo.files import read_text
 from pdojo.library.findings import Finding, Listener
 from pdojo.library.levels import read_level, runs_here, triple_of
-from pdojo.library.manifest import LARGEST, MANIFEST, Entry, Manifest, digests
+from pdojo.library.manifest import LARGEST, MANIFEST, Entry, Manifest, differing
 from pdojo.library.publishing import Workplace
 from pdojo.library.rebuilding import Rebuild
 from pdojo.library.replaying import Replay
@@ -80,14 +80,8 @@ def _files(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     """The files that are missing, added or changed."""
     if read_text(folder / MANIFEST, LARGEST) != manifest.text():
         yield Finding("the file is not in the form that pdojo writes", file=MANIFEST)
-    there = digests(folder)
-    for name in sorted({*there, *manifest.files}):
-        if name not in there:
-            yield Finding("the file is missing", file=name)
-        elif name not in manifest.files:
-            yield Finding("the manifest does not list the file", file=name)
-        elif there[name] != manifest.files[name]:
-            yield Finding("the file has another digest than in the manifest", file=name)
+    for name, what in differing(folder, manifest.files):
+        yield Finding(what, file=name)
 
 
 def _references(manifest: Manifest) -> Iterator[Finding]:
