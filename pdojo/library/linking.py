@@ -15,8 +15,16 @@ import llvmlite.binding as llvm
 from pdojo.backends.llvm.optimize import architecture_of
 from pdojo.errors import LoweringError, UsageError
 
-FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-Wall", "-Wextra")
-_LINKED = ("-Wl,--build-id=none", "-Wl,-z,noexecstack", "-Wl,-z,defs", "-Wl,-z,relro", "-Wl,-z,now")
+# Without debugging information, which names folders: zig adds it unless told not to.
+FLAGS = ("-std=gnu11", "-O2", "-g0", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-Wall", "-Wextra")
+_LINKED = (
+    "-Wl,--build-id=none",
+    "-Wl,--strip-debug",
+    "-Wl,-z,noexecstack",
+    "-Wl,-z,defs",
+    "-Wl,-z,relro",
+    "-Wl,-z,now",
+)
 SOURCES = ("runtime.c", "dispatch.c")
 
 

@@ -138,8 +138,9 @@ int main(void) {
 
 
 def test_cmake(built: Path, tmp_path: Path) -> None:
-    if shutil.which("cmake") is None or shutil.which("make") is None:
-        pytest.skip("no cmake and make here; Debian and Ubuntu have them in packages of these names")
+    for tool in ("cmake", "make", "gcc"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"no {tool} here; Debian and Ubuntu have it in a package of that name")
     (tmp_path / "main.c").write_text(MAIN)
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.16)\nproject(user C)\nfind_package(small 2.0 REQUIRED)\n"
