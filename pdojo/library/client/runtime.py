@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from .arrays import Argument, empty, results_like, view
+from .arrays import Argument, address, empty, results_like, view
 
 _SHOWN = 12
 """Most sizes in a message."""
@@ -129,6 +129,7 @@ class Operator:
         lists = {False: iter(range(len(self.arguments))), True: iter(range(len(self.arguments)))}
         self._places = [(is_out, next(lists[is_out])) for is_out in (a.direction == "out" for a in self.arguments)]
         """For each argument: whether it is an output, and its place among outputs or inputs."""
+        self._changed = [k for k, a in enumerate(self.arguments) if a.direction != "in"]
         self._latest: dict[tuple[tuple[int, ...], ...], Served] = {}
         """The sizes of calls by the shapes of the inputs."""
         columns = zip(*(each.shapes for each in self.served), strict=True)
@@ -160,12 +161,14 @@ class Operator:
         views = [view(value, a) for value, a in zip(results, self._written, strict=True)]
         if outs:
             self._check(views, self._outs(served))
-        ordered = [views[k] if is_out else arrays[k] for is_out, k in self._places]
-        pointers = [array.__array_interface__["data"] for array in ordered]
-        for (_, is_fixed), a in zip(pointers, self.arguments, strict=True):
-            if is_fixed and a.direction != "in":
-                raise ValueError(f"{self.name}: {a.name} is read-only, and the operator writes it")
-        self.library.check(self._function(self.library.handle(), *served.sizes, *[place for place, _ in pointers]))
+        lists = arrays, views
+        ordered = [lists[is_out][k] for is_out, k in self._places]
+        for k in self._changed:
+            if not ordered[k].flags.writeable:
+                raise ValueError(f"{self.name}: {self.arguments[k].name} is read-only, and the operator writes it")
+        code = self._function(self.library.handle(), *served.sizes, *map(address, ordered))
+        if code:
+            self.library.check(code)
         return results[0] if len(results) == 1 else tuple(results) or None
 
     def _inputs(self, each: Iterable[Any]) -> list[Any]:

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 import pdojo
 from differential.compiled import random_inputs
-from loaded_library import Loaded, placed, poisoned, require_compiler, small_spec
+from loaded_library import Loaded, build_unproved, placed, poisoned, require_compiler, small_spec
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
-from pdojo.library.build import build_library
 
 CODES = ("OK", "NULL", "SIZES", "ALIGNMENT", "OVERLAP", "BUSY", "MEMORY", "THREADS", "LEVEL", "ARGUMENT")
 CODE = {name: number for number, name in enumerate(CODES)}
@@ -109,7 +108,7 @@ def test_element_types(dtype: str, tmp_path: Path) -> None:
     """Types of 16 bits are passed as their bits."""
     require_compiler()
     row = {"kernel": "relu", "plain": ["4x8"], "dtypes": [dtype]}
-    build_library(small_spec(operators=[row], levels=["host"]), tmp_path / "dist")
+    build_unproved(small_spec(operators=[row], levels=["host"]), tmp_path / "dist")
     library = Loaded.of(tmp_path / "dist")
     kernel = pdojo.load("relu:4x8", dtype=dtype)
     (x,) = random_inputs(parameters_of(nest_of(kernel)), 1).values()

@@ -19,9 +19,8 @@ import numpy as np
 import pytest
 
 from demo_library import MANIFEST, compiled_demo
-from loaded_library import require_compiler
+from loaded_library import build_unproved, require_compiler
 from pdojo.dialect.machines.registry import host
-from pdojo.library.build import build_library
 from pdojo.library.schema import read_manifest
 from pdojo.library.spec import read_spec
 from pdojo.library.wheel import wheel
@@ -233,7 +232,7 @@ def test_the_example_runs_in_an_environment_with_numpy_only(tmp_path: Path) -> N
     require_compiler()
     if host().architecture != "x86_64":
         pytest.skip("the levels of the example are for x86-64")
-    build_library(read_spec(EXAMPLE / "spec.toml"), tmp_path / "dist")
+    build_unproved(read_spec(EXAMPLE / "spec.toml"), tmp_path / "dist")
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv" / "bin" / "python"
     (made,) = (tmp_path / "dist").glob("wheel/*.whl")
