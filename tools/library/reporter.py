@@ -42,7 +42,7 @@ class BuildReporter(BuildListener):
         self._count = len(jobs)
         there = f", {kept} of them made before" if kept else ""
         timed = f", {measured} to be measured" if measured else ""
-        self._say(f"{many(len(jobs), 'program')}{timed}{there}; about {duration(seconds)}")
+        self._say(f"{many(len(jobs), 'program')}{timed}{there}; about {duration(seconds)}, then the proof of all")
 
     def begins(self, job: Job) -> None:
         """Show the program that is made."""
