@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -135,6 +137,13 @@ def test_wrong_arguments(built: Path, arguments: list[str], message: str) -> Non
     with pytest.raises(UsageError) as caught:
         bench.run([str(built), *arguments])
     assert message in str(caught.value)
+
+
+def test_the_tool_runs_in_any_folder(tmp_path: Path) -> None:
+    """xDSL installs a package `benchmarks` too."""
+    command = [sys.executable, "-P", "-m", "pdojo_tools.lib", "bench", "--help"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "python -m benchmarks.library" in ran.stdout, ran.stderr
 
 
 def test_the_tool_needs_a_checkout(
