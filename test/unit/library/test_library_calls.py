@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 import time
 from pathlib import Path
@@ -57,6 +58,27 @@ def test_any_number_of_rows(small: Loaded, rows: int, offset: int, threads: int)
     assert small.call("softmax_f32", made, (rows, 16), [x, y]) == 0
     np.testing.assert_allclose(y[:rows], softmax(x), rtol=1e-5, atol=1e-7)
     assert np.isnan(y[rows]).all()
+    small.function("destroy")(made)
+
+
+def test_threads_leave_the_processor_of_the_caller(small: Loaded) -> None:
+    """The results are right, and the threads may run on all processors of the process afterwards, also on one."""
+    everywhere = os.sched_getaffinity(0)
+    before = set(os.listdir("/proc/self/task"))
+    made = small.create(2)
+    (worker,) = {int(task) for task in set(os.listdir("/proc/self/task")) - before}
+    try:
+        for processors in ({min(everywhere)}, everywhere):
+            for thread in (0, worker):
+                os.sched_setaffinity(thread, {min(everywhere)})  # both are on this processor now
+                os.sched_setaffinity(thread, processors)
+            for rows in (2000, 2001):
+                x, y = placed(random(rows, rows, 16)), poisoned((rows, 16))
+                assert small.call("softmax_f32", made, (rows, 16), [x, y]) == 0
+                np.testing.assert_allclose(y, softmax(x), rtol=1e-5, atol=1e-7)
+            assert os.sched_getaffinity(worker) == processors
+    finally:
+        os.sched_setaffinity(0, everywhere)
     small.function("destroy")(made)
 
 
