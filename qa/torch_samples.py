@@ -369,7 +369,10 @@ def _compare_elements(
         return _complaint(wrong, ours, theirs, theirs) if bool(wrong.any()) else ""
     if theirs.is_complex():
         ours, theirs = torch.view_as_real(ours), torch.view_as_real(theirs)
-        true = torch.view_as_real(true.resolve_conj()) if isinstance(true, torch.Tensor) and true.is_complex() else None
+        true, *shaken = (
+            torch.view_as_real(each.resolve_conj()) if isinstance(each, torch.Tensor) and each.is_complex() else None
+            for each in (true, *shaken)
+        )
     ulp = torch.finfo(theirs.dtype).eps
     tiny = torch.finfo(theirs.dtype).tiny * ulp
     mine, other = ours.double(), theirs.double()
@@ -378,6 +381,8 @@ def _compare_elements(
     right = true.double() if has_exact else other
     moved = torch.zeros((), dtype=torch.float64)
     for each in shaken if has_exact else ():
+        if not isinstance(each, torch.Tensor) or each.shape != right.shape:
+            continue
         moved = torch.maximum(moved, torch.nan_to_num((each.double() - right).abs(), 0, 0).max())
     for target in (right, other):
         good |= _near(mine, target, other, _ULPS * ulp, tiny + 2 * moved, is_pointwise)

@@ -47,6 +47,9 @@ def test_a_wrong_result_is_found() -> None:
     assert "strides" in compare([torch.zeros(2, 3).T], [torch.zeros(3, 2)], None)
     assert "int64" in compare([x], [x.long()], None)
     assert "nan" in compare([x * torch.nan], [x], None)
+    z, exact = torch.complex(x, x), torch.complex(x, x).to(torch.complex128)
+    assert not compare([z], [z], [exact], [[exact * (1 + 1e-7)]])
+    assert "1 of 4 elements" in compare([z + torch.tensor([0.01j, 0])], [z], [exact], [[exact]])
 
 
 @pytest.mark.filterwarnings("ignore")
