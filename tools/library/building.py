@@ -15,6 +15,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 from pdojo.library.build import build_library
 from pdojo.library.findings import Listener
+from pdojo.library.reserved import name_problem, prefix_problem
 from pdojo.library.spec import LibrarySpec, read_spec
 from pdojo.library.verify import check_proof
 from pdojo.search.database import Database
@@ -87,4 +88,5 @@ def _models(given: argparse.Namespace) -> Sequence[tuple[str, KernelOp]]:
 def _name(given: argparse.Namespace) -> str:
     """The name of a library without a specification: that of its model."""
     title = Path(given.onnx).stem if given.onnx is not None else given.from_torch.rpartition(":")[2]
-    return re.sub(r"[^a-z0-9_]", "_", title.lower()).lstrip("_0123456789")[:60] or "model"
+    name = re.sub(r"[^a-z0-9_]", "_", title.lower()).lstrip("_0123456789")[:56] or "model"
+    return name if name_problem(name) is None and prefix_problem(name) is None else f"{name}_model"

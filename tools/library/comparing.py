@@ -19,6 +19,6 @@ def bench(arguments: Sequence[str]) -> None:
             "pdojo-lib bench needs a checkout of pdojo, which has the other libraries' implementations; install pdojo "
             "from one (pip install -e)"
         )
-    if str(root) not in sys.path:
-        sys.path.append(str(root))
+    # First in the path: other packages, such as xDSL's, install a package `benchmarks` too.
+    sys.path.insert(0, str(root))
     import_module("benchmarks.library").run(arguments)

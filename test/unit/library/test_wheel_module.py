@@ -92,6 +92,18 @@ def test_several_outputs_and_names_of_python(demo: Any) -> None:
         demo.split_f32(x, out=y)
 
 
+def test_names_that_the_module_has_too(demo: Any) -> None:
+    """An operator `library` with the arrays out, _library, None, None_ and the sizes lambda, out_."""
+    one, two, three, four = (np.full(1, value, np.float32) for value in (1, 2, 3, 4))
+    y = demo.library(out=one, _library_=two, None_=three, None__=four, lambda_=2)
+    np.testing.assert_array_equal(y, np.full(2, 4321, np.float32))
+    mine = np.zeros(1, np.float32)
+    assert demo.library(one, two, three, four, out_=mine) is mine
+    assert mine[0] == 4321
+    with pytest.raises(ValueError, match=r"give lambda_$"):
+        demo.library(one, two, three, four)
+
+
 def test_arrays_that_are_changed(demo: Any) -> None:
     x = np.array([41], np.int32)
     assert demo.bump_i32(x) is None
@@ -123,8 +135,8 @@ def test_arrays_that_do_not_fit(demo: Any) -> None:
 
 
 def test_each_thread_has_a_handle(demo: Any) -> None:
-    count = demo._library.function("made", ctypes.c_int)
-    ended = demo._library.function("ended", ctypes.c_int)
+    count = demo._LIBRARY.function("made", ctypes.c_int)
+    ended = demo._LIBRARY.function("ended", ctypes.c_int)
     x, w = np.ones((5, 3), np.float32), np.ones(3, np.float32)
     demo.set_threads(3)
     before, gone = count(), ended()
