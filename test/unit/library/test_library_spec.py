@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pdojo_tools.library.building import model_library
 
 import pdojo
 from pdojo.errors import UsageError
@@ -245,3 +246,18 @@ def test_the_level_of_this_computer() -> None:
 
 def test_budgets_are_part_of_the_effort() -> None:
     assert TuningSpec().text != TuningSpec(search="evolve").text != TuningSpec(search="evolve", seed=1).text
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("ResNet-50", "resnet_50"),
+        ("3d", "d"),
+        ("", "model"),
+        ("math", "math_model"),
+        ("pd", "pd_model"),
+        ("Größe", "gr__e"),
+    ],
+)
+def test_libraries_of_models_have_names(title: str, name: str) -> None:
+    assert model_library(title) == name
