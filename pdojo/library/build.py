@@ -47,6 +47,7 @@ def build_library(
     MeasurementError or InvalidKernel if a program cannot be tuned.
     """
     listener = listener or BuildListener()
+    listener.step("reading the kernels")
     levels = levels_of(spec, measure=spec.tuning.measure)
     check_search(spec.tuning)
     python_version(spec.version)
@@ -59,7 +60,8 @@ def build_library(
         chooser = Chooser(spec.tuning, database or Database.in_memory(), listener)
         done = ProgramMaker(spec, workplace, chooser, listener).made(jobs_of(levels, entries))
         workplace.begin()
-        listener.step("compiling for devices")
+        if devices:
+            listener.step("compiling for devices")
         on_devices = device_files(spec, choose_for_devices(devices, entries))
         for reason in on_devices.left_out:
             listener.left_out(reason)

@@ -100,7 +100,7 @@ class BuildListener(TuneListener):
         """Called for each entry that a device has no code for."""
 
     def step(self, what: str) -> None:
-        """Called before linking, checking and publishing."""
+        """Called before each step other than a program: reading, linking, checking."""
 
 
 def jobs_of(levels: Sequence[Level], entries: Sequence[PlannedEntry]) -> list[Job]:

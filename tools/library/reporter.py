@@ -39,6 +39,7 @@ class BuildReporter(BuildListener):
 
     def planned(self, jobs: Sequence[Job], kept: int, measured: int, seconds: float) -> None:
         """Print the estimate."""
+        self._phase.close()
         self._count = len(jobs)
         there = f", {kept} of them made before" if kept else ""
         timed = f", {measured} to be measured" if measured else ""
@@ -59,7 +60,7 @@ class BuildReporter(BuildListener):
         self._say(f"{self._number} of {self._count}: {finished.job.name}: {facts}{left}")
 
     def step(self, what: str) -> None:
-        """Show a step after the programs."""
+        """Show a step before or after the programs."""
         self._show(what)
 
     def left_out(self, reason: str) -> None:

@@ -60,7 +60,9 @@ class Argument:
 
 def empty(shape: Sequence[int], dtype: str) -> Any:
     """A new array aligned to 64 bytes, for which the fastest variants run; `dtype` is `f32`, `bf16`, `i8` ..."""
-    kind = _KINDS[dtype]
+    kind = _KINDS.get(dtype)
+    if kind is None:
+        raise ValueError(f"{dtype!r} is no element type; these are {', '.join(_KINDS)}")
     memory = np.empty(prod(shape) * kind.itemsize + ALIGNMENT, np.uint8)
     return np.ndarray(tuple(shape), kind, memory, -address(memory) % ALIGNMENT)
 
@@ -76,6 +78,8 @@ def view(value: Any, argument: Argument) -> Any:
     name = argument.name
     array: Any
     if isinstance(value, np.ndarray):
+        if isinstance(value, np.ma.MaskedArray):
+            raise TypeError(f"{name} is a masked array, and masks are not supported; pass {name}.filled(value)")
         array = cast("Any", value)
     elif is_tensor(value):
         array = _of_tensor(value, name)

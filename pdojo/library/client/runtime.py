@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import index
 from typing import Any, cast
 
 from .arrays import Argument, address, empty, results_like, view
@@ -14,6 +15,8 @@ from .arrays import Argument, address, empty, results_like, view
 _SHOWN = 12
 """Most sizes in a message."""
 _SEVERAL = (tuple, list)
+_MOST_THREADS = 4096
+"""Most threads of a handle."""
 _KEPT = 256
 """Most shapes whose sizes an operator remembers."""
 
@@ -82,8 +85,9 @@ class Library:
 
         It holds for the calling thread, and for threads that have not called the library yet.
         """
-        if count < 0:
-            raise ValueError(f"a number of threads is at least 1, or 0 for all processors, not {count}")
+        count = index(count)
+        if not 0 <= count <= _MOST_THREADS:
+            raise ValueError(f"a number of threads is from 1 to {_MOST_THREADS}, or 0 for all processors, not {count}")
         self.threads = count
         self._own.__dict__.clear()
 
@@ -146,7 +150,11 @@ class Operator:
         """
         outs: Sequence[Any] = () if out is None else cast("Any", out) if isinstance(out, _SEVERAL) else (out,)
         arrays = [view(value, a) for value, a in zip(given, self._read, strict=True)]
-        shapes, asked = [array.shape for array in arrays], [tuple(each.shape) for each in outs]
+        if outs and len(outs) != len(self._written):
+            count = len(self._written)
+            raise ValueError(f"{self.name} has {count} output{'s' * (count != 1)}, not {len(outs)}")
+        views = [view(value, a) for value, a in zip(outs, self._written, strict=bool(outs))]
+        shapes, asked = [array.shape for array in arrays], [array.shape for array in views]
         key = (*shapes, *asked)
         served = None if wanted else self._latest.get(key)
         if served is None:
@@ -154,13 +162,11 @@ class Operator:
             if not wanted and len(self._latest) < _KEPT:
                 self._latest[key] = served
         results = outs
-        if not outs:
-            results = self._new(served, given)
-        elif len(outs) != len(self._written):
-            raise ValueError(f"{self.name} has {len(self._written)} outputs, not {len(outs)}")
-        views = [view(value, a) for value, a in zip(results, self._written, strict=True)]
         if outs:
             self._check(views, self._outs(served))
+        else:
+            results = self._new(served, given)
+            views = [view(value, a) for value, a in zip(results, self._written, strict=True)]
         lists = arrays, views
         ordered = [lists[is_out][k] for is_out, k in self._places]
         for k in self._changed:

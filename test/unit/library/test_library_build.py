@@ -202,6 +202,41 @@ def test_a_library_that_was_about_to_be_replaced_comes_back(tmp_path: Path) -> N
     check_digests(folder)
 
 
+@pytest.mark.parametrize("name", [".dist.old", ".dist.building"])
+def test_what_is_no_library_stays(tmp_path: Path, name: str) -> None:
+    """A folder or a link of the user has the name of a folder of builds."""
+    require_compiler()
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "precious.txt").write_text("text")
+    (tmp_path / name).symlink_to(other)
+    for force in (False, True):
+        with pytest.raises(UsageError, match=rf"'.*{name}' is "):
+            build_unproved(small_spec(**TINY), tmp_path / "dist", force=force)
+    if name == ".dist.old":
+        (tmp_path / name).unlink()
+        other.rename(tmp_path / name)
+        with pytest.raises(UsageError, match="is no library of pdojo"):
+            build_unproved(small_spec(**TINY), tmp_path / "dist", force=True)
+    assert sorted(path.name for path in tmp_path.rglob("*.txt")) == ["precious.txt"]
+    assert not (tmp_path / "dist").exists()
+
+
+def test_operators_with_names_of_the_runtime(tmp_path: Path) -> None:
+    require_compiler()
+    (tmp_path / "k.pdojo").write_text("kernel k(x) -> (y)\nx f32 [4] heap\ny f32 [4] heap\n\n4 y[{0}] = x[{0}] + 1\n")
+    own = [{"kernel": str(tmp_path / "k.pdojo"), "name": name} for name in ("pd", "levels", "call", "int")]
+    build_unproved(small_spec(operators=own, levels=["host"]), tmp_path / "dist")
+    library = Loaded.of(tmp_path / "dist")
+    handle = library.create()
+    x = placed(np.random.default_rng(3).normal(size=4).astype(np.float32))
+    for name in ("pd", "levels", "call", "int"):
+        y = poisoned((4,))
+        assert library.call(name, handle, [], [x, y]) == 0
+        np.testing.assert_array_equal(y, x + 1)
+    library.function("destroy")(handle)
+
+
 def test_damaged_libraries(built: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(built, copy)
