@@ -163,7 +163,8 @@ def _chosen(kernels: list[KernelOp], wanted: str | None, source: str) -> KernelO
         return by_name[wanted]
     if len(kernels) > 1:
         raise UsageError(
-            f"{source} has the kernels {', '.join(by_name)}; choose one: with --kernel, in Python by name=, for a library in a file of its own"
+            f"{source} has the kernels {', '.join(by_name)}; choose one: with --kernel, in Python by name=, "
+            "for a library in a file of its own"
         )
     return kernels[0]
 
