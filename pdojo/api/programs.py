@@ -162,7 +162,10 @@ def _chosen(kernels: list[KernelOp], wanted: str | None, source: str) -> KernelO
             raise UsageError(f"{source} has no kernel '{wanted}'; it has {', '.join(by_name)}")
         return by_name[wanted]
     if len(kernels) > 1:
-        raise UsageError(f"{source} has the kernels {', '.join(by_name)}; choose one with --kernel, in Python by name=")
+        raise UsageError(
+            f"{source} has the kernels {', '.join(by_name)}; choose one: with --kernel, in Python by name=, "
+            "for a library in a file of its own"
+        )
     return kernels[0]
 
 

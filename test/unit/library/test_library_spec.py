@@ -261,3 +261,13 @@ def test_budgets_are_part_of_the_effort() -> None:
 )
 def test_libraries_of_models_have_names(title: str, name: str) -> None:
     assert model_library(title) == name
+
+
+def test_files_have_one_kernel(tmp_path: Path) -> None:
+    text = "kernel {}(x) -> (y)\nx f32 [4] heap\ny f32 [4] heap\n\n4 y[{{0}}] = x[{{0}}]\n\n"
+    (tmp_path / "two.pdojo").write_text(text.format("a") + text.format("b"))
+    data = {**GOOD, "operators": [{"kernel": "two.pdojo"}]}
+    with pytest.raises(
+        UsageError, match=r"operators\[0\]: .* has the kernels a, b; .* for a library in a file of its own$"
+    ):
+        entries_of(spec_of(data, "spec.toml", tmp_path))
