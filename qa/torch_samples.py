@@ -279,13 +279,23 @@ def _exact(
 ) -> list[Any] | None:
     """The results with wider elements; None if PyTorch has none.
 
-    With a seed, the elements of operands are first changed by up to a unit in the last place.
+    With a seed, the elements of operands are first changed by up to a unit in the last place. Pointwise functions of
+    integers that have floats as results get their operands in f64.
     """
     wide = [_widened(leaf, seed) for leaf in leaves]
     try:
-        return _run(_function(op, wide, spec, places), [wide[place] for place in places], settings)
+        found = _run(_function(op, wide, spec, places), [wide[place] for place in places], settings)
+        if _is_pointwise(op) and any(isinstance(each, torch.Tensor) and each.dtype in _WIDER for each in found):
+            wide = [_as_f64(leaf) for leaf in wide]
+            found = _run(_function(op, wide, spec, places), [wide[place] for place in places], settings)
     except Exception:  # noqa: BLE001  # an operator need not take wider elements
         return None
+    return found
+
+
+def _as_f64(leaf: Any) -> Any:
+    is_integer = isinstance(leaf, torch.Tensor) and not (leaf.is_floating_point() or leaf.is_complex())
+    return leaf.double() if is_integer else leaf
 
 
 def _widened(leaf: Any, seed: int = 0) -> Any:
