@@ -37,7 +37,7 @@ def test_samples_are_as_pytorchs(group: int) -> None:
 
 
 def test_a_wrong_result_is_found() -> None:
-    from qa.torch_samples import compare
+    from qa.torch_comparison import compare
 
     x = torch.tensor([1.0, 1000.0])
     assert not compare([x], [x], [x.double()])
