@@ -160,9 +160,12 @@ def _index_lanes(reach: Reach, expression: Expr, dtype: str, depth: int) -> SSAV
 def lane_mask(reach: Reach, constraints: list[Expr], depth: int) -> SSAValue | None:
     """The mask of the lanes that satisfy `e >= 0` for all constraints; None without constraints."""
     code = reach.code
+    shapes = [lanes_of(constraint, depth, code.extents) for constraint in constraints]
+    if shapes and all(shape.offsets is not None and shape.base.is_constant for shape in shapes):
+        rows = [[shape.base.constant + offset >= 0 for offset in shape.offsets or ()] for shape in shapes]
+        return code.vector_constant([-all(lane) for lane in zip(*rows, strict=True)], 1)
     total: SSAValue | None = None
-    for constraint in constraints:
-        shape = lanes_of(constraint, depth, code.extents)
+    for constraint, shape in zip(constraints, shapes, strict=True):
         if shape.offsets is None:
             values = index_lanes(code, constraint, depth)
             limits = code.vector_constant([0] * code.extents[depth], 64)
