@@ -28,6 +28,25 @@ define <16 x i8> @f(<16 x i8> %x) {
 """
 
 
+TURNS = """
+kernel k(x) -> (y)
+x f32 [30, 16] heap
+y f32 [30, 8, 2] heap
+
+30
+| 8:v y[{0},{1},1] = x[{0},{1}]
+| 8:v y[{0},{1},0] = x[{0},{1}+8]
+"""
+
+
+def text(name: str, program: str) -> str:
+    """The LLVM IR of a program for a machine."""
+    described = machine(name)
+    processor = described_processor(described)
+    lowered = lower(kernel(program), features=processor.enabled, described=described)
+    return module_text(lowered, processor, described)
+
+
 @pytest.mark.parametrize(("name", "lanes"), [("x86-64-avx2", [8, 2, 1]), ("x86-64-avx512", [8])])
 def test_masked_stores_if_the_processor_has_fast_ones(name: str, lanes: list[int]) -> None:
     described = machine(name)
@@ -37,9 +56,15 @@ def test_masked_stores_if_the_processor_has_fast_ones(name: str, lanes: list[int
     assert ('call void @"llvm.masked.store' in text) == (name == "x86-64-avx512")
 
 
+def test_elements_in_turns_are_stored_as_whole_vectors() -> None:
+    found = text("x86-64-avx2", TURNS)
+    assert len(re.findall("store <8 x float>", found)) == 2
+    assert "scatter" not in found
+
+
 def test_no_instructions_that_the_upper_halves_of_registers_wait_for() -> None:
     described_processor(machine("x86-64-avx2"))
     processor = Processor("x86_64-unknown-linux-gnu", "znver3", "+avx2,+sse4a")
     target = processor.target_machine("full", jit=False)
-    text = target.emit_assembly(parse(BYTES))  # pyright: ignore[reportUnknownMemberType]
-    assert "extrq" not in text
+    found = target.emit_assembly(parse(BYTES))  # pyright: ignore[reportUnknownMemberType]
+    assert "extrq" not in found
