@@ -110,7 +110,7 @@ def _arguments() -> Arguments:
     parser = Arguments(prog="python -m benchmarks.library", description=__doc__)
     add = parser.add_argument
     add("library", type=Path, metavar="DIST", help="the folder of a generated library")
-    add("entries", nargs="*", metavar="ENTRY", help="entries to measure; all by default")
+    add("entries", nargs="*", default=[], metavar="ENTRY", help="entries to measure; all by default")
     add("--threads", type=positive, metavar="N", help="threads, for everyone; by default the machine's")
     add("--peers", metavar="A,B", help=f"libraries to compare with, or none: {', '.join(LIBRARIES)}")
     add("--samples", type=positive, default=25, metavar="N", help="samples of each implementation, if time allows")

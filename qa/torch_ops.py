@@ -23,6 +23,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from qa.torch_samples import DTYPES, Outcome, Settings, operators, run_sample, samples_of, title
 
 STATUSES = ("wrong", "crash", "whole", "partial", "PyTorch only", "skipped")
@@ -118,6 +120,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = Settings(
         options.dtype, options.gradients, options.compiled, options.tune, options.dynamo, options.sample is not None
     )
+    if not settings.compiled:
+        torch.set_num_threads(1)  # the samples are small
     known = {} if options.again or options.only else stored(options.store)
     first, every = map(int, options.shard.split("/"))
     chosen = [op for op in operators(settings.dtype) if not options.only or {title(op), op.name} & {*options.only}]

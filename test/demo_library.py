@@ -47,6 +47,12 @@ int demo_twice_bf16(handle *own, int64_t N, const uint16_t *x, uint16_t *y) {
   return 0;
 }
 int demo_bump_i32(handle *own, int32_t *x) { x[0]++; return 0; }
+int demo_library(
+    handle *own, int64_t lambda, int64_t out_, const float *out, const float *_library, const float *None,
+    const float *None_, float *y) {
+  for (int64_t k = 0; k < lambda; k++) y[k] = out[0] + 10 * _library[0] + 100 * None[0] + 1000 * None_[0];
+  return 0;
+}
 int demo_refuse_f32(handle *own, const float *x, float *y) { return 5; }
 int demo_split_f32(handle *own, int64_t R, const float *lambda, float *y, float *z) {
   for (int64_t k = 0; k < R; k++) y[k] = lambda[k], z[k] = -lambda[k];
@@ -63,6 +69,7 @@ def _entry(name: str, operator: str, sizes: dict[str, int], arrays: str, dispatc
     return Entry(name, operator, sizes, made, (), f"kernels/{name}.pdojo", dispatch, ())
 
 
+_NAMED = "in:out:f32:1 in:_library:f32:1 in:None:f32:1 in:None_:f32:1 out:y:f32:{}"
 MANIFEST = Manifest(
     "demo",
     "1.2.3-rc.1",
@@ -73,6 +80,8 @@ MANIFEST = Manifest(
     {},
     (
         _entry("bump", "bump_i32", {}, "inout:x:i32:1"),
+        # Names that the module has too, that Python has, and that other parameters get.
+        *(_entry(f"library_{n}", "library", {"lambda": n, "out_": 1}, _NAMED.format(n)) for n in (1, 2)),
         _entry("refuse", "refuse_f32", {}, "in:x:f32:2 out:y:f32:2"),
         _entry("exact", "scale_f32", {"R": 5, "C": 3}, "in:x:f32:5x3 in:w:f32:3 out:y:f32:5x3"),
         _entry("chunk", "scale_f32", {"R": 4, "C": 3}, "in:x:f32:4x3 in:w:f32:3 out:y:f32:4x3", "chunk"),

@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 from pdojo.backends.calling.arrays import aligned_empty
 from pdojo.dialect.machines.registry import host
 from pdojo.errors import UsageError
+from pdojo.library.build import build_library
 from pdojo.library.levels import triple_of
 from pdojo.library.linking import compiler_for
+from pdojo.library.manifest import Manifest
+from pdojo.library.publishing import check_digests
 from pdojo.library.spec import LibrarySpec, spec_of
 
 SHIPPED = {"x86_64": ["x86-64-avx2"], "aarch64": ["aarch64-neon"], "riscv64": ["rv64gcv"]}
@@ -46,6 +49,12 @@ def small_spec(**changes: Any) -> LibrarySpec:
         ],
     }
     return spec_of({**data, **changes}, "<test>", Path())
+
+
+def build_unproved(spec: LibrarySpec, folder: Path, models: Sequence[Any] = (), **options: Any) -> Manifest:
+    """Build a library of which the digests of files alone are checked, unless `options` say more."""
+    options.setdefault("check", check_digests)
+    return build_library(spec, folder, models, **options)
 
 
 @dataclass

@@ -1,5 +1,6 @@
 /* A program that uses the library of spec.toml:
-   gcc main.c -Idist/include -Ldist/lib/x86_64-unknown-linux-gnu -lexample -Wl,-rpath,dist/lib/x86_64-unknown-linux-gnu */
+   LIB=dist/lib/x86_64-unknown-linux-gnu
+   gcc examples/library/main.c -o main -Idist/include -L$LIB -lexample -Wl,-rpath,$LIB -lm */
 #include <example.h>
 #include <math.h>
 #include <stdio.h>

@@ -17,7 +17,7 @@ from pdojo.library.linking import CCompiler, compiler_for
 from pdojo.library.manifest import MANIFEST, Entry, Manifest, Variant, digests, library_path
 from pdojo.library.packaging import package_files
 from pdojo.library.programs import BuildListener, Job, Made, ProgramMaker, jobs_of, tool_versions
-from pdojo.library.publishing import Check, Workplace, check_digests
+from pdojo.library.publishing import Check, Workplace
 from pdojo.library.schema import schema_text
 from pdojo.library.spec import LibrarySpec
 from pdojo.library.wheel import python_version, wheel
@@ -31,21 +31,23 @@ def build_library(
     destination: Path,
     models: Iterable[tuple[str, KernelOp]] = (),
     *,
+    check: Check,
     database: Database | None = None,
     listener: BuildListener | None = None,
-    check: Check = check_digests,
     force: bool = False,
 ) -> Manifest:
     """Build the library of a specification and of the kernels of models in the folder `destination`.
 
     What the database lacks is tuned on this computer, and stored there. A build that was interrupted goes on where it
-    ended. `check` is called with the finished folder before it takes its place. With `force`, a library in
-    `destination` is replaced. The same specification and database give the same bytes.
+    ended. `check` is called with the finished folder before it takes its place: `check_proof` of
+    `pdojo.library.verify`. With `force`, a library in `destination` is replaced. The same specification and database
+    give the same bytes.
 
     Raises UsageError for a wrong specification and a destination that is taken, LoweringError if the C compiler fails,
     MeasurementError or InvalidKernel if a program cannot be tuned.
     """
     listener = listener or BuildListener()
+    listener.step("reading the kernels")
     levels = levels_of(spec, measure=spec.tuning.measure)
     check_search(spec.tuning)
     python_version(spec.version)
@@ -58,7 +60,8 @@ def build_library(
         chooser = Chooser(spec.tuning, database or Database.in_memory(), listener)
         done = ProgramMaker(spec, workplace, chooser, listener).made(jobs_of(levels, entries))
         workplace.begin()
-        listener.step("compiling for devices")
+        if devices:
+            listener.step("compiling for devices")
         on_devices = device_files(spec, choose_for_devices(devices, entries))
         for reason in on_devices.left_out:
             listener.left_out(reason)

@@ -147,7 +147,7 @@ def _tables(operator: Operator, levels: Sequence[Level], programs: Programs) -> 
         yield f"static const pd_family {name}_families[] = {{\n  {families}}};"
     count, columns, arrays = len(exact), len(operator.first.sizes), len(operator.first.arrays)
     family = f"{name}_family_sizes, {name}_families, {len(rows)}" if rows else "NULL, NULL, 0"
-    yield f"static const pd_operator {name}_operator = {{"
+    yield f"static const pd_operator {name}_dispatch = {{"
     yield f"  {name}_sizes, {name}_entries, {count}, {columns}, {arrays}, call_{arrays}, {family}}};\n"
 
 
@@ -188,5 +188,5 @@ def _function(operator: Operator, prefix: str) -> str:
         f"API int {prefix}_{operator.name}({parameters}) {{\n"
         f"  const int64_t sizes[] = {{{keys}}};\n"
         f"  void *const arrays[] = {{{pointers}}};\n"
-        f"  return pd_run((pd_handle *)handle, &{operator.name}_operator, sizes, arrays);\n}}\n"
+        f"  return pd_run((pd_handle *)handle, &{operator.name}_dispatch, sizes, arrays);\n}}\n"
     )

@@ -72,6 +72,13 @@ def entries_of(spec: LibrarySpec, models: Iterable[tuple[str, KernelOp]] = ()) -
         twice = next((entry.operator for entry in made if entry.operator in taken), None)
         if twice is not None:
             raise UsageError(f"{operator.key}: there is an operator '{twice}' already; give one of them another 'name'")
+        files = {entry.name for entry in found}
+        twice = next((entry for entry in made if entry.name in files), None)
+        if twice is not None:
+            raise UsageError(
+                f"{operator.key}: the kernel of '{twice.operator}' would have the file of another one, "
+                f"'{twice.name}.pdojo'; give one of the operators another 'name'"
+            )
         found += made
     found += _of_models(models, {*_TAKEN, *(entry.operator for entry in found)})
     if not found:
@@ -98,11 +105,20 @@ def _entries(spec: OperatorSpec, source: KernelSource) -> Iterator[PlannedEntry]
         twice = next((each for each in listed if listed.count(each) > 1), None)
         if twice is not None:
             raise UsageError(f"the sizes {'x'.join(map(str, twice))} are listed twice")
-        made = [(source.at(sizes, dtype), is_tuned) for sizes, is_tuned in rows]
+        made = [(_sized(source, sizes, dtype), is_tuned) for sizes, is_tuned in rows]
         operator = _operator(spec.name or source.title, made[0][0])
         yield from (_entry(operator, each, "exact", is_tuned=is_tuned) for each, is_tuned in made)
         if spec.rows:
             yield from _row_entries(spec.rows, operator, source, dtype, [each for each, _ in made])
+
+
+def _sized(source: KernelSource, sizes: Mapping[str, int], dtype: str | None) -> SizedKernel:
+    """The plain kernel at sizes. Raises UsageError, which names them."""
+    try:
+        return source.at(sizes, dtype)
+    except PdojoError as error:
+        place = " ".join(filter(None, ("x".join(map(str, sizes.values())), dtype)))
+        raise UsageError(f"{place}: {error}" if place else str(error)) from None
 
 
 def _operator(name: str, kernel: SizedKernel) -> str:

@@ -10,6 +10,7 @@ from pdojo.backends.common.placement import plan_memory
 from pdojo.backends.llvm.described import described_object
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.names import symbol
+from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 
@@ -41,3 +42,19 @@ def compile_program(kernel: KernelOp, machine: Machine, name: str) -> CompiledPr
     made = described_object(named, machine)
     plan = plan_memory(nest_of(named))
     return CompiledProgram(made.code, symbol(name), plan.shared_bytes, plan.thread_bytes, made.is_parallel)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A program to be compiled, perhaps in another process."""
+
+    text: str
+    """The program in the notation."""
+    machine: Machine
+    name: str
+    """The name of the function."""
+
+    def compiled(self) -> CompiledProgram:
+        """The object file. Raises LoweringError if the machine lacks what the program uses."""
+        (kernel,) = parse_notation(self.text)
+        return compile_program(kernel, self.machine, self.name)

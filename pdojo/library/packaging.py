@@ -89,5 +89,7 @@ def _licence(spec: LibrarySpec) -> str:
     path = spec.folder / spec.licence_file
     try:
         return read_text(path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"key 'licence_file': cannot read '{path}': {error}") from None
+    except OSError as error:
+        raise UsageError(f"key 'licence_file': cannot read '{path}': {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"key 'licence_file': cannot read '{path}': it is no UTF-8 text") from None

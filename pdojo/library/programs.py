@@ -15,13 +15,14 @@ from pdojo.backends.common.source_digest import whole_digest
 from pdojo.backends.llvm.described import llvm_version
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.notation import print_notation
+from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError
 from pdojo.library.choosing import ALIGNED, UNALIGNED, Choice, Chooser
 from pdojo.library.entries import PlannedEntry
 from pdojo.library.levels import Level
 from pdojo.library.manifest import digest
-from pdojo.library.objects import compile_program
+from pdojo.library.objects import CompiledProgram, compile_program
 from pdojo.library.publishing import Workplace
 from pdojo.library.spec import LibrarySpec
 from pdojo.search.tuning.workflow import TuneListener
@@ -99,7 +100,7 @@ class BuildListener(TuneListener):
         """Called for each entry that a device has no code for."""
 
     def step(self, what: str) -> None:
-        """Called before linking, checking and publishing."""
+        """Called before each step other than a program: reading, linking, checking."""
 
 
 def jobs_of(levels: Sequence[Level], entries: Sequence[PlannedEntry]) -> list[Job]:
@@ -186,12 +187,19 @@ def _guess(spec: LibrarySpec) -> float:
 def compiled_program(spec: LibrarySpec, job: Job, choice: Choice) -> tuple[dict[str, Any], bytes]:
     """The facts of a program, and its object file."""
     kernel = choice.tuning.after
-    name = "".join(c if c.isalnum() else "_" for c in f"{spec.prefix}_{job.name}")
-    compiled = compile_program(kernel, job.level.machine, name)
-    facts = {
-        "trace": choice.trace.dump(),
-        "moves": len(choice.trace.steps),
-        "how": choice.how,
+    compiled = compile_program(kernel, job.level.machine, c_name(spec, job))
+    moves = {"trace": choice.trace.dump(), "moves": len(choice.trace.steps), "how": choice.how}
+    return {**moves, **facts_of(kernel, compiled)}, compiled.code
+
+
+def c_name(spec: LibrarySpec, job: Job) -> str:
+    """The name of a program's function."""
+    return "".join(c if c.isalnum() else "_" for c in f"{spec.prefix}_{job.name}")
+
+
+def facts_of(kernel: KernelOp, compiled: CompiledProgram) -> dict[str, Any]:
+    """The facts that follow from a program and its code."""
+    return {
         "program": digest(print_notation(kernel).encode()),
         "symbol": compiled.symbol,
         "workspace": [compiled.shared_bytes, compiled.thread_bytes],
@@ -199,7 +207,6 @@ def compiled_program(spec: LibrarySpec, job: Job, choice: Choice) -> tuple[dict[
         "alignments": [parameter.alignment for parameter in parameters_of(nest_of(kernel))],
         "object": digest(compiled.code),
     }
-    return facts, compiled.code
 
 
 def tool_versions() -> dict[str, str]:

@@ -94,9 +94,10 @@ class Workplace:
         parent = self.destination.parent
         if not parent.is_dir():
             raise UsageError(f"there is no folder '{parent}'")
-        if self._old.exists() and not self.destination.exists():
-            self._old.rename(self.destination)
+        self._put_back()
         _check_free(self.destination, force=force)
+        if self.folder.is_symlink():
+            raise UsageError(f"'{self.folder}' is a link, and builds have a folder there; remove it")
         try:
             self.programs.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -111,6 +112,15 @@ class Workplace:
             yield
         finally:
             os.close(lock)
+
+    def _put_back(self) -> None:
+        """Put back the library that a killed process was about to replace."""
+        if not (self._old.exists() or self._old.is_symlink()):
+            return
+        if not is_library(self._old):
+            raise UsageError(f"'{self._old}' is no library of pdojo, and builds have the old library there; move it")
+        if not self.destination.exists():
+            self._old.rename(self.destination)
 
 
 def _check_free(destination: Path, *, force: bool) -> None:

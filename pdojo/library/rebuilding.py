@@ -7,20 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 
 from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.notation import print_notation
 from pdojo.files import read_text
 from pdojo.library.build import assemble, tools_of
-from pdojo.library.choosing import Choice
 from pdojo.library.devices import DeviceChoice, DeviceFiles, device_files, device_tools
 from pdojo.library.entries import PlannedEntry
 from pdojo.library.findings import Finding, Listener
 from pdojo.library.levels import Level
 from pdojo.library.linking import compiler_for
 from pdojo.library.manifest import MANIFEST, Entry, Manifest, Variant, digests
+from pdojo.library.objects import Source
 from pdojo.library.packaging import package_files
-from pdojo.library.programs import Made, compiled_program, jobs_of
+from pdojo.library.programs import Made, c_name, facts_of, jobs_of
 from pdojo.library.publishing import Workplace
 from pdojo.library.replaying import Replayed
 from pdojo.library.spec import LibrarySpec
+from pdojo.search.engine.pool import shared_map
 
 LICENCE = "LICENSE"
 """A file whose text is free: it is copied."""
@@ -103,21 +105,22 @@ class Rebuild:
         for name, level, align in sorted(given.keys() ^ jobs.keys()):
             what = "lacks" if (name, level, align) in jobs else "has, and a build does not make,"
             yield Finding(f"the entry {what} the program for level {level} and arrays aligned to {align} bytes", name)
-        for key, job in jobs.items():
-            if key in given:
-                replayed = given[key]
-                self._listener.step(f"compiling {replayed.variant.symbol}")
-                facts, code = compiled_program(self._spec, job, Choice(replayed.tuning, "plain"))
-                facts["trace"] = self._trace(replayed)
-                yield from _facts(replayed.entry, replayed.variant, facts)
-                self._workplace.keep(job.name, "", facts, code)
-                done.append(Made(job, facts))
+        wanted = [(given[key], job) for key, job in jobs.items() if key in given]
+        sources = [Source(print_notation(r.program), job.level.machine, c_name(self._spec, job)) for r, job in wanted]
+        compiled = shared_map(Source.compiled, sources)
+        for number, (replayed, job) in enumerate(wanted, 1):
+            self._listener.step(f"compiling {number} of {len(wanted)}, {replayed.variant.symbol}")
+            made = next(compiled)
+            facts = {"trace": self._trace(replayed), **facts_of(replayed.program, made)}
+            yield from _facts(replayed.entry, replayed.variant, facts)
+            self._workplace.keep(job.name, "", facts, made.code)
+            done.append(Made(job, facts))
 
     def _compile_devices(self, entries: Mapping[str, PlannedEntry], programs: Sequence[Replayed]) -> DeviceFiles:
         choices: list[DeviceChoice] = []
         for each in programs:
             entry, device = entries[each.entry.name], self._devices[each.variant.level]
-            choices.append(DeviceChoice(entry, device, self._trace(each), each.tuning.after))
+            choices.append(DeviceChoice(entry, device, self._trace(each), each.program))
         return device_files(self._spec, choices)
 
     def _trace(self, replayed: Replayed) -> str:

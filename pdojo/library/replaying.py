@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.notation import print_notation
+from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import PdojoError, UsageError
 from pdojo.kernels import Workload, kernel_names
@@ -17,6 +17,7 @@ from pdojo.library.manifest import Entry, Manifest, Variant, digest
 from pdojo.library.plain import interface_fault, plain_kernel
 from pdojo.library.sources import KernelSource
 from pdojo.library.spec import OperatorSpec
+from pdojo.search.engine.pool import shared_map
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.search.tuning.shrink import MOST
 from pdojo.search.tuning.verify import Verification, verify_moves
@@ -30,61 +31,101 @@ class Replayed:
     entry: Entry
     variant: Variant
     plain: KernelOp
-    tuning: ScheduledKernel
+    program: KernelOp
+
+
+@dataclass(frozen=True)
+class _Request:
+    """Variants of an entry to replay, perhaps in another process."""
+
+    folder: Path
+    entry: Entry
+    variants: tuple[Variant, ...]
+    machines: Mapping[str, Machine]
+
+    def replay(self) -> _Outcome:
+        """Replay the variants, and compare them with the plain kernel."""
+        found = _Outcome()
+        try:
+            plain = plain_kernel(self.folder, self.entry)
+            wrong = interface_fault(self.entry, plain)
+        except PdojoError as error:
+            plain, wrong = None, str(error)
+        if plain is None or wrong is not None:
+            found.findings.append(Finding(str(wrong), self.entry.name, file=self.entry.kernel))
+            return found
+        compared: dict[tuple[str, ...], Verification] = {}
+        for variant in self.variants:
+            try:
+                found.programs.append((variant, self._replayed(variant, plain, compared, found.notes)))
+            except PdojoError as error:
+                found.findings.append(Finding(str(error), self.entry.name, variant.symbol, variant.trace))
+        return found
+
+    def _replayed(
+        self, variant: Variant, plain: KernelOp, compared: dict[tuple[str, ...], Verification], notes: list[str]
+    ) -> str:
+        """A variant's program. Raises PdojoError for a trace that does not lead to it, or changes the meaning."""
+        tuning = replayed(self.folder, variant, plain, self.machines[variant.level])
+        program = print_notation(tuning.after)
+        if digest(program.encode()) != variant.program:
+            raise UsageError("the moves of the trace lead to another program than the manifest's")
+        # The variants for two alignments often have the same moves.
+        key = (variant.level, *(str(step.resolved) for step in tuning.game.trace.steps))
+        if key not in compared:
+            compared[key] = _compared(tuning, workload_of(self.entry, plain))
+            notes.append(f"{variant.symbol}: {compared[key].said}")
+        fault = compared[key].fault
+        if fault is not None:
+            raise UsageError(f"the moves change the meaning of the kernel: {fault}")
+        return program
+
+
+@dataclass
+class _Outcome:
+    """The result of a request."""
+
+    programs: list[tuple[Variant, str]] = field(default_factory=list[tuple[Variant, str]])
+    """The programs that the replay confirms, in the notation."""
+    findings: list[Finding] = field(default_factory=list[Finding])
+    notes: list[str] = field(default_factory=list[str])
 
 
 @dataclass
 class Replay:
-    """The replay of all variants of a library."""
+    """The replay of a library in `folder`."""
 
     folder: Path
     machines: Mapping[str, Machine]
     """The machine descriptions of the levels, by name."""
     listener: Listener
     findings: list[Finding] = field(default_factory=list[Finding])
-    _compared: dict[tuple[str, ...], Verification] = field(default_factory=dict[tuple[str, ...], Verification])
-    """Comparisons by plain kernel, level and moves: the variants for two alignments often have the same moves."""
 
-    def run(self, entries: tuple[Entry, ...]) -> list[Replayed]:
+    def run(self, entries: Sequence[Entry]) -> list[Replayed]:
         """The variants that the replay confirms; faults are added to `findings`."""
-        return [replayed for entry in entries for replayed in self._entry(entry, entry.variants)]
+        return self._run([_Request(self.folder, entry, entry.variants, self.machines) for entry in entries])
 
     def run_devices(self, manifest: Manifest) -> list[Replayed]:
         """The same for the programs of devices, in the order of the manifest."""
         entries = {entry.name: entry for entry in manifest.entries}
-        return [each for device in manifest.devices for each in self._entry(entries[device.entry], [device.variant])]
+        devices = manifest.devices
+        return self._run([_Request(self.folder, entries[d.entry], (d.variant,), self.machines) for d in devices])
 
-    def _entry(self, entry: Entry, variants: Sequence[Variant]) -> Iterator[Replayed]:
-        try:
-            plain = plain_kernel(self.folder, entry)
-            wrong = interface_fault(entry, plain)
-        except PdojoError as error:
-            plain, wrong = None, str(error)
-        if plain is None or wrong is not None:
-            self.findings.append(Finding(str(wrong), entry.name, file=entry.kernel))
-            return
-        for variant in variants:
-            self.listener.step(f"replaying {variant.symbol}")
-            try:
-                tuning = self._variant(entry, variant, plain)
-            except PdojoError as error:
-                self.findings.append(Finding(str(error), entry.name, variant.symbol, variant.trace))
-            else:
-                yield Replayed(entry, variant, plain, tuning)
-
-    def _variant(self, entry: Entry, variant: Variant, plain: KernelOp) -> ScheduledKernel:
-        """The moves of a variant. Raises PdojoError for a trace that does not lead to it, or changes the meaning."""
-        tuning = replayed(self.folder, variant, plain, self.machines[variant.level])
-        if digest(print_notation(tuning.after).encode()) != variant.program:
-            raise UsageError("the moves of the trace lead to another program than the manifest's")
-        key = (print_notation(plain), variant.level, *(str(step.resolved) for step in tuning.game.trace.steps))
-        if key not in self._compared:
-            self._compared[key] = _compared(tuning, workload_of(entry, plain))
-            self.listener.note(f"{variant.symbol}: {self._compared[key].said}")
-        compared = self._compared[key]
-        if compared.fault is not None:
-            raise UsageError(f"the moves change the meaning of the kernel: {compared.fault}")
-        return tuning
+    def _run(self, requests: Sequence[_Request]) -> list[Replayed]:
+        found: list[Replayed] = []
+        outcomes = shared_map(_Request.replay, requests)
+        for number, request in enumerate(requests, 1):
+            self.listener.step(f"replaying {number} of {len(requests)}, {request.entry.name}")
+            outcome = next(outcomes)
+            self.findings += outcome.findings
+            for note in outcome.notes:
+                self.listener.note(note)
+            if outcome.programs:
+                plain = plain_kernel(self.folder, request.entry)
+                for variant, text in outcome.programs:
+                    (program,) = parse_notation(text)
+                    found.append(Replayed(request.entry, variant, plain, program))
+        return found
 
 
 def _compared(tuning: ScheduledKernel, source: Workload | None) -> Verification:

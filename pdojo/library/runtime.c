@@ -47,6 +47,7 @@ struct pd_handle {
   pd_worker *records;
   void (*work)(void *);
   void *data;
+  int processor; /* the caller's */
   /* The number of the job, times 2^16, plus the number of its threads; 0 threads end the workers. */
   _Alignas(LINE) atomic_ullong ticket;
   atomic_int sleepers;
@@ -90,6 +91,16 @@ static unsigned long long next_ticket(pd_handle *handle, unsigned long long seen
   return ticket;
 }
 
+/* Go to another processor: of two threads that share one, each would wait for the other while another one idles. */
+static void leave(int processor) {
+  cpu_set_t all, others;
+  if (sched_getaffinity(0, sizeof all, &all) != 0) return;
+  others = all;
+  CPU_CLR(processor, &others);
+  if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
+    sched_setaffinity(0, sizeof all, &all);
+}
+
 static void *worker(void *argument) {
   const pd_worker *own = argument;
   pd_handle *handle = own->handle;
@@ -99,6 +110,7 @@ static void *worker(void *argument) {
     const int team = (int)(seen & 0xffff);
     if (team == 0) return NULL;
     if (own->number >= team) continue;
+    if (sched_getcpu() == handle->processor) leave(handle->processor);
     self = (pd_thread){.handle = handle, .number = own->number, .team = team, .taken = &handle->taken};
     handle->work(handle->data);
     /* Either the caller sees the last thread leave, or this thread sees that the caller waits. */
@@ -129,6 +141,7 @@ static void run_team(pd_handle *handle, void (*work)(void *), void *data, int te
   }
   handle->work = work;
   handle->data = data;
+  handle->processor = sched_getcpu();
   atomic_store(&handle->taken, 0);
   atomic_store(&handle->remaining, team - 1);
   call_workers(handle, team);

@@ -137,8 +137,10 @@ def read_manifest(folder: Path) -> Manifest:
         text = read_text(path, LARGEST)
     except FileNotFoundError:
         raise UsageError(f"'{folder}' is no generated library: it has no {MANIFEST}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read '{path}': {error}") from None
+    except OSError as error:
+        raise UsageError(f"cannot read '{path}': {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"cannot read '{path}': it is no UTF-8 text") from None
     return parse_manifest(text, str(path))
 
 

@@ -14,6 +14,7 @@ from pdojo.dialect.element_types import ELEMENT_TYPES
 from pdojo.errors import UsageError, did_you_mean
 from pdojo.files import read_text
 from pdojo.library.manifest import MANIFEST
+from pdojo.library.reserved import name_problem, prefix_problem
 from pdojo.search.contract.names import STRATEGIES
 from pdojo.search.contract.progress import Budget
 
@@ -26,7 +27,7 @@ BUDGET = Budget(250)
 """Limits of each search, if the specification does not give any."""
 MOST_ROWS, MOST_THREADS = 1 << 20, 4096
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
-_VERSION = re.compile(r"\d{1,9}\.\d{1,9}\.\d{1,9}(?:[-+][0-9A-Za-z.-]{1,60})?")
+_VERSION = re.compile(r"[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}(?:[-+][0-9A-Za-z.-]{1,60})?")
 _SPDX = re.compile(r"[A-Za-z0-9.+() -]{1,200}")
 
 
@@ -116,6 +117,9 @@ def spec_of(data: Mapping[str, Any], source: str, folder: Path) -> LibrarySpec:
     table.check("name version prefix licence licence_file levels devices threads tuning operators".split())
     name = checked_name(table.required("name", _text), table.error)
     prefix = checked_name(table.get("prefix", _text, name), lambda _, why: table.error("prefix", why))
+    for key, value, problem in (("name", name, name_problem(name)), ("prefix", prefix, prefix_problem(prefix))):
+        if problem is not None:
+            raise table.error(key, f"'{value}' cannot be the {key} of a library: {problem}")
     version = table.get("version", _text, "0.1.0")
     if not _VERSION.fullmatch(version):
         raise table.error("version", f"'{version}' is no version; write three numbers: 1.0.0")
@@ -184,6 +188,8 @@ def _operator(table: _Table) -> OperatorSpec:
     for dtype in dtypes:
         if dtype not in ELEMENT_TYPES:
             raise table.error("dtypes", f"unknown element type '{dtype}'; {did_you_mean(dtype, ELEMENT_TYPES)}")
+    if len(set(dtypes)) < len(dtypes):
+        raise table.error("dtypes", "must list no element type twice")
     classes = table.get("numerics", _texts, None)
     for each in classes or ():
         if each not in list(Numerics):

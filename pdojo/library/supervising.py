@@ -87,7 +87,8 @@ class _Process:
                 is_finished |= "end" in message
                 if "case" in message:
                     self.at = int(message["case"])
-                    self._listener.step(f"running {self._cases[self.at].entry.name}: {self._cases[self.at]}")
+                    case = self._cases[self.at]
+                    self._listener.step(f"running {self.at + 1} of {len(self._cases)}, {case.entry.name}: {case}")
                 if "fault" in message:
                     self._report(message["fault"])
         watch.cancel()

@@ -73,6 +73,33 @@ class OperatorFacts:
         return tuple(self.sizes[k] for k in sorted(found))
 
 
+@dataclass(frozen=True)
+class Parameters:
+    """The parameters of an operator's function: names of Python, none of them twice."""
+
+    inputs: tuple[str, ...]
+    out: str
+    sizes: tuple[str, ...]
+    """A name for each size of the operator; only those of `OperatorFacts.unclear` are parameters."""
+
+    @staticmethod
+    def of(own: OperatorFacts) -> Parameters:
+        """The parameters, named like the arrays and the sizes where possible."""
+        # The function calls the object `_NAME`.
+        taken = {f"_{own.name}"}
+
+        def fresh(name: str) -> str:
+            found = safe(name)
+            while found in taken:
+                found += "_"
+            taken.add(found)
+            return found
+
+        inputs = tuple(fresh(a.name) for a in own.arrays if a.direction != "out")
+        out = fresh("out")
+        return Parameters(inputs, out, tuple(fresh(name) for name in own.sizes))
+
+
 def operators(manifest: Manifest) -> list[OperatorFacts]:
     """The operators of a library, in the order of their first entries."""
     names = dict.fromkeys(entry.operator for entry in manifest.entries)
@@ -128,8 +155,8 @@ def module_text(manifest: Manifest) -> str:
         f'__version__ = "{manifest.version}"',
         "",
         '_T = TypeVar("_T", bound=Tensor)',
-        f'_library = Library(str(Path(__file__).with_name("lib{manifest.name}.so")), "{manifest.prefix}")',
-        "level, set_threads = _library.level, _library.set_threads",
+        f'_LIBRARY = Library(str(Path(__file__).with_name("lib{manifest.name}.so")), "{manifest.prefix}")',
+        "level, set_threads = _LIBRARY.level, _LIBRARY.set_threads",
     ]
     return "\n".join([*head, *(line for each in own for line in _operator(each))]) + "\n"
 
@@ -137,7 +164,8 @@ def module_text(manifest: Manifest) -> str:
 def _operator(own: OperatorFacts) -> Iterator[str]:
     yield ""
     yield f"_{own.name} = Operator("
-    yield f'    _library, "{own.name}", {own.sizes!r},'
+    parameters = Parameters.of(own)
+    yield f'    _LIBRARY, "{own.name}", {parameters.sizes!r},'
     yield f"    ({''.join(f'Argument({a.name!r}, {a.dtype!r}, {a.direction!r}), ' for a in own.arrays).rstrip()}),"
     yield "    ("
     for sizes, shapes in own.served:
@@ -146,8 +174,6 @@ def _operator(own: OperatorFacts) -> Iterator[str]:
     yield ")"
     inputs = [a for a in own.arrays if a.direction != "out"]
     outputs = [a for a in own.arrays if a.direction == "out"]
-    taken = {safe(a.name) for a in inputs}
-    out = "out" if "out" not in taken else next(f"out{n}" for n in range(1, len(taken) + 2) if f"out{n}" not in taken)
     overloads = [[_numpy(a) for a in own.arrays], *([["_T"] * len(own.arrays)] if inputs else [])]
     for kinds in overloads:
         by_name = dict(zip((a.name for a in own.arrays), kinds, strict=True))
@@ -155,26 +181,30 @@ def _operator(own: OperatorFacts) -> Iterator[str]:
         yield ""
         yield ""
         yield "@overload"
-        yield f"{_signature(own, inputs, by_name, out, results)}: ..."
-    anything = dict.fromkeys((a.name for a in own.arrays), "Any")
+        yield f"{_signature(own, parameters, [by_name[a.name] for a in inputs], results)}: ..."
     yield ""
     yield ""
-    yield f"{_signature(own, inputs, anything, out, 'Any', given='Any')}:"
-    yield from _docstring(own, inputs, outputs, out)
-    wanted = f", {', '.join(f'{s}={s}' for s in own.unclear)}" if own.unclear else ""
-    given = "".join(f"{safe(a.name)}, " for a in inputs)
-    yield f"    return _{own.name}(({given.rstrip()}), {out if outputs else 'None'}{wanted})"
+    yield f"{_signature(own, parameters, ['Any'] * len(inputs), 'Any', given='Any')}:"
+    yield from _docstring(own, parameters, inputs, outputs)
+    wanted = "".join(f", {name}={name}" for name in _unclear(own, parameters))
+    given = "".join(f"{name}, " for name in parameters.inputs)
+    yield f"    return _{own.name}(({given.rstrip()}), {parameters.out if outputs else 'None'}{wanted})"
+
+
+def _unclear(own: OperatorFacts, parameters: Parameters) -> list[str]:
+    """The sizes that are parameters."""
+    return [new for name, new in zip(own.sizes, parameters.sizes, strict=True) if name in own.unclear]
 
 
 def _signature(
-    own: OperatorFacts, inputs: Sequence[Array], kinds: dict[str, str], out: str, results: str, given: str | None = None
+    own: OperatorFacts, parameters: Parameters, kinds: Sequence[str], results: str, given: str | None = None
 ) -> str:
-    parameters = [f"{safe(a.name)}: {kinds[a.name]}" for a in inputs]
+    listed = [f"{name}: {kind}" for name, kind in zip(parameters.inputs, kinds, strict=True)]
     if results != "None":
-        parameters.append(f"{out}: {given or f'{results} | None'} = None")
+        listed.append(f"{parameters.out}: {given or f'{results} | None'} = None")
     if own.unclear:
-        parameters += ["*", *(f"{name}: int | None = None" for name in own.unclear)]
-    return f"def {safe(own.name)}({', '.join(parameters)}) -> {results}"
+        listed += ["*", *(f"{name}: int | None = None" for name in _unclear(own, parameters))]
+    return f"def {safe(own.name)}({', '.join(listed)}) -> {results}"
 
 
 def _numpy(array: Array) -> str:
@@ -188,7 +218,9 @@ def _joined(kinds: Sequence[str]) -> str:
     return kinds[0] if len(kinds) == 1 else f"tuple[{', '.join(kinds)}]"
 
 
-def _docstring(own: OperatorFacts, inputs: Sequence[Array], outputs: Sequence[Array], out: str) -> Iterator[str]:
+def _docstring(
+    own: OperatorFacts, parameters: Parameters, inputs: Sequence[Array], outputs: Sequence[Array]
+) -> Iterator[str]:
     results = ", ".join(f"{a.name} {a.dtype}" for a in outputs)
     yield f'    """{own.name}({", ".join(f"{a.name} {a.dtype}" for a in inputs)}) -> ({results}).'
     yield ""
@@ -196,12 +228,13 @@ def _docstring(own: OperatorFacts, inputs: Sequence[Array], outputs: Sequence[Ar
     if changed:
         yield f"    The call changes {', '.join(changed)}."
     if outputs:
-        yield f"    `{out}` is the memory for {', '.join(a.name for a in outputs)}; new memory if it is None."
+        listed = ", ".join(a.name for a in outputs)
+        yield f"    `{parameters.out}` is the memory for {listed}; new memory if it is None."
     if own.unclear:
-        yield f"    Give {', '.join(own.unclear)} where sizes share the shapes of the inputs."
+        yield f"    Give {', '.join(_unclear(own, parameters))} where sizes share the shapes of the inputs."
     yield "    Raises TypeError or ValueError for arrays that do not fit, LibraryError for a code of the library."
     yield ""
-    heading = ", ".join(own.sizes)
+    heading = ", ".join(parameters.sizes)
     yield f"    Shapes by sizes ({heading}):" if heading else "    Shapes:"
     yield ""
     for sizes, shapes in own.served[:_LISTED]:

@@ -7,14 +7,10 @@ rest.
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-from time import perf_counter
 
 from pdojo.backends.common.file_cache import FileCache
 from pdojo.backends.common.source_digest import whole_digest
@@ -25,11 +21,9 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import machine_to_json
 from pdojo.dialect.notation import parse_notation
 from pdojo.files import cache_folder
-from pdojo.search.engine.pool import Pool
+from pdojo.search.engine.pool import shared_map
 from pdojo.search.tuning.scheduled_kernel import make_moves
 
-PATIENCE = 2.0
-"""Seconds of compiling in this process before others help, the time that they take to start."""
 MOST_BYTES = 1 << 30
 """Limit of the cache in bytes."""
 
@@ -79,33 +73,11 @@ def compile_kernels(requests: Sequence[KernelRequest], *, cached: bool = True) -
             found[key] = ObjectCode.from_json(json.loads(known))
     # Long programs first, so that all processes end at about the same time.
     order = sorted(missing, key=lambda key: -len(missing[key].text))
-    for key, code in zip(order, _compiled([missing[key] for key in order]), strict=True):
+    for key, code in zip(order, shared_map(_code, [missing[key] for key in order]), strict=True):
         found[key] = code
         if files is not None:
             files.store(key, json.dumps(code.to_json()).encode())
     return [found[key] for key in keys]
-
-
-def _compiled(requests: Sequence[KernelRequest]) -> Iterator[ObjectCode]:
-    """The code of these kernels, in order: in this process, after some seconds in all."""
-    begun = perf_counter()
-    count = min(_processors(), len(requests))
-    for number, request in enumerate(requests):
-        rest = requests[number:]
-        if count > 1 and len(rest) > 1 and perf_counter() - begun > PATIENCE:
-            with closing(Pool(min(count, len(rest)), _begin)) as pool:
-                yield from pool.map(_code, rest)
-            return
-        yield request.compiled()
-
-
-def _processors() -> int:
-    """Processors for compiling; 1 if this process may not start others."""
-    return 1 if multiprocessing.current_process().daemon else len(os.sched_getaffinity(0))
-
-
-def _begin() -> None:
-    """Begin in a process of the pool: nothing to prepare."""
 
 
 def _code(request: KernelRequest) -> ObjectCode:

@@ -15,6 +15,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 from pdojo.library.build import build_library
 from pdojo.library.findings import Listener
+from pdojo.library.reserved import name_problem, prefix_problem
 from pdojo.library.spec import LibrarySpec, read_spec
 from pdojo.library.verify import check_proof
 from pdojo.search.database import Database
@@ -30,7 +31,7 @@ def build(given: argparse.Namespace) -> None:
         raise UsageError("--workers belongs to --ray")
     if given.ray is not None and given.spec is None:
         raise UsageError("--ray is for searches, which a specification asks for; name one")
-    spec = LibrarySpec(_name(given), prefix=_name(given)) if given.spec is None else read_spec(given.spec)
+    spec = _of_model(given) if given.spec is None else read_spec(given.spec)
     measured = spec.tuning.measure
     with ExitStack() as stack:
         database = stack.enter_context(Database(given.database) if measured else nullcontext())
@@ -84,7 +85,14 @@ def _models(given: argparse.Namespace) -> Sequence[tuple[str, KernelOp]]:
     return found
 
 
-def _name(given: argparse.Namespace) -> str:
-    """The name of a library without a specification: that of its model."""
+def model_library(title: str) -> str:
+    """The name of a library without a specification: that of its model, or a similar one."""
+    name = re.sub(r"[^a-z0-9_]", "_", title.lower()).lstrip("_0123456789")[:56] or "model"
+    return name if name_problem(name) is None and prefix_problem(name) is None else f"{name}_model"
+
+
+def _of_model(given: argparse.Namespace) -> LibrarySpec:
+    """The specification of a library that has the kernels of a model only."""
     title = Path(given.onnx).stem if given.onnx is not None else given.from_torch.rpartition(":")[2]
-    return re.sub(r"[^a-z0-9_]", "_", title.lower()).lstrip("_0123456789")[:60] or "model"
+    name = model_library(title)
+    return LibrarySpec(name, prefix=name)

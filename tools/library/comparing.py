@@ -19,6 +19,7 @@ def bench(arguments: Sequence[str]) -> None:
             "pdojo-lib bench needs a checkout of pdojo, which has the other libraries' implementations; install pdojo "
             "from one (pip install -e)"
         )
-    if str(root) not in sys.path:
-        sys.path.append(str(root))
+    # First, because the package xdsl installs a package `benchmarks` too.
+    if sys.path[0] != str(root):
+        sys.path.insert(0, str(root))
     import_module("benchmarks.library").run(arguments)

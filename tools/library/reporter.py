@@ -39,10 +39,11 @@ class BuildReporter(BuildListener):
 
     def planned(self, jobs: Sequence[Job], kept: int, measured: int, seconds: float) -> None:
         """Print the estimate."""
+        self._phase.close()
         self._count = len(jobs)
         there = f", {kept} of them made before" if kept else ""
         timed = f", {measured} to be measured" if measured else ""
-        self._say(f"{many(len(jobs), 'program')}{timed}{there}; about {duration(seconds)}")
+        self._say(f"{many(len(jobs), 'program')}{timed}{there}; about {duration(seconds)}, then the proof of all")
 
     def begins(self, job: Job) -> None:
         """Show the program that is made."""
@@ -59,7 +60,7 @@ class BuildReporter(BuildListener):
         self._say(f"{self._number} of {self._count}: {finished.job.name}: {facts}{left}")
 
     def step(self, what: str) -> None:
-        """Show a step after the programs."""
+        """Show a step before or after the programs."""
         self._show(what)
 
     def left_out(self, reason: str) -> None:

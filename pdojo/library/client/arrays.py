@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ DTYPES = {
     "i1": "bool",
 }
 """NumPy's names of element types; bf16 is passed as its bits."""
+_START = ctypes.c_char * 0
+_KINDS: dict[str, np.dtype[Any]] = {name: np.dtype(kind) for name, kind in DTYPES.items()}
 
 
 class Tensor(Protocol):
@@ -52,16 +55,22 @@ class Argument:
     @cached_property
     def kind(self) -> np.dtype[Any]:
         """NumPy's type of the elements."""
-        return np.dtype(DTYPES[self.dtype])
+        return _KINDS[self.dtype]
 
 
 def empty(shape: Sequence[int], dtype: str) -> Any:
     """A new array aligned to 64 bytes, for which the fastest variants run; `dtype` is `f32`, `bf16`, `i8` ..."""
-    kind = np.dtype(DTYPES[dtype])
-    size = prod(shape) * kind.itemsize
-    memory = np.empty(size + ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % ALIGNMENT
-    return memory[start : start + size].view(kind).reshape(tuple(shape))
+    kind = _KINDS.get(dtype)
+    if kind is None:
+        raise ValueError(f"{dtype!r} is no element type; these are {', '.join(_KINDS)}")
+    memory = np.empty(prod(shape) * kind.itemsize + ALIGNMENT, np.uint8)
+    return np.ndarray(tuple(shape), kind, memory, -address(memory) % ALIGNMENT)
+
+
+def address(array: Any) -> int:
+    """The address of the first element of a NumPy array."""
+    # A third of the time of `array.ctypes.data`.
+    return ctypes.addressof(_START.from_buffer(array)) if array.flags.writeable else array.ctypes.data
 
 
 def view(value: Any, argument: Argument) -> Any:
@@ -69,6 +78,8 @@ def view(value: Any, argument: Argument) -> Any:
     name = argument.name
     array: Any
     if isinstance(value, np.ndarray):
+        if isinstance(value, np.ma.MaskedArray):
+            raise TypeError(f"{name} is a masked array, and masks are not supported; pass {name}.filled(value)")
         array = cast("Any", value)
     elif is_tensor(value):
         array = _of_tensor(value, name)
@@ -90,6 +101,8 @@ def results_like(given: Sequence[Any], arrays: Sequence[Any], dtypes: Sequence[s
     """New arrays of these element types as values of the kind of the inputs: tensors for tensors."""
     if any(map(is_tensor, given)):
         return [_tensor(array, dtype) for array, dtype in zip(arrays, dtypes, strict=True)]
+    if "bf16" not in dtypes:
+        return list(arrays)
     # NumPy has the type bfloat16 if the caller's package adds it.
     kinds = [cast("Any", each).dtype for each in given if isinstance(each, np.ndarray)]
     bits: Any = next((kind for kind in kinds if kind.name == "bfloat16"), np.dtype(np.uint16))

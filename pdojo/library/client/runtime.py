@@ -7,13 +7,16 @@ import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import index
 from typing import Any, cast
 
-from .arrays import Argument, empty, results_like, view
+from .arrays import Argument, address, empty, results_like, view
 
 _SHOWN = 12
 """Most sizes in a message."""
 _SEVERAL = (tuple, list)
+_MOST_THREADS = 4096
+"""Most threads of a handle."""
 _KEPT = 256
 """Most shapes whose sizes an operator remembers."""
 
@@ -82,8 +85,9 @@ class Library:
 
         It holds for the calling thread, and for threads that have not called the library yet.
         """
-        if count < 0:
-            raise ValueError(f"a number of threads is at least 1, or 0 for all processors, not {count}")
+        count = index(count)
+        if not 0 <= count <= _MOST_THREADS:
+            raise ValueError(f"a number of threads is from 1 to {_MOST_THREADS}, or 0 for all processors, not {count}")
         self.threads = count
         self._own.__dict__.clear()
 
@@ -129,6 +133,7 @@ class Operator:
         lists = {False: iter(range(len(self.arguments))), True: iter(range(len(self.arguments)))}
         self._places = [(is_out, next(lists[is_out])) for is_out in (a.direction == "out" for a in self.arguments)]
         """For each argument: whether it is an output, and its place among outputs or inputs."""
+        self._changed = [k for k, a in enumerate(self.arguments) if a.direction != "in"]
         self._latest: dict[tuple[tuple[int, ...], ...], Served] = {}
         """The sizes of calls by the shapes of the inputs."""
         columns = zip(*(each.shapes for each in self.served), strict=True)
@@ -145,7 +150,11 @@ class Operator:
         """
         outs: Sequence[Any] = () if out is None else cast("Any", out) if isinstance(out, _SEVERAL) else (out,)
         arrays = [view(value, a) for value, a in zip(given, self._read, strict=True)]
-        shapes, asked = [array.shape for array in arrays], [tuple(each.shape) for each in outs]
+        if outs and len(outs) != len(self._written):
+            count = len(self._written)
+            raise ValueError(f"{self.name} has {count} output{'s' * (count != 1)}, not {len(outs)}")
+        views = [view(value, a) for value, a in zip(outs, self._written, strict=bool(outs))]
+        shapes, asked = [array.shape for array in arrays], [array.shape for array in views]
         key = (*shapes, *asked)
         served = None if wanted else self._latest.get(key)
         if served is None:
@@ -153,19 +162,19 @@ class Operator:
             if not wanted and len(self._latest) < _KEPT:
                 self._latest[key] = served
         results = outs
-        if not outs:
-            results = self._new(served, given)
-        elif len(outs) != len(self._written):
-            raise ValueError(f"{self.name} has {len(self._written)} outputs, not {len(outs)}")
-        views = [view(value, a) for value, a in zip(results, self._written, strict=True)]
         if outs:
             self._check(views, self._outs(served))
-        ordered = [views[k] if is_out else arrays[k] for is_out, k in self._places]
-        pointers = [array.__array_interface__["data"] for array in ordered]
-        for (_, is_fixed), a in zip(pointers, self.arguments, strict=True):
-            if is_fixed and a.direction != "in":
-                raise ValueError(f"{self.name}: {a.name} is read-only, and the operator writes it")
-        self.library.check(self._function(self.library.handle(), *served.sizes, *[place for place, _ in pointers]))
+        else:
+            results = self._new(served, given)
+            views = [view(value, a) for value, a in zip(results, self._written, strict=True)]
+        lists = arrays, views
+        ordered = [lists[is_out][k] for is_out, k in self._places]
+        for k in self._changed:
+            if not ordered[k].flags.writeable:
+                raise ValueError(f"{self.name}: {self.arguments[k].name} is read-only, and the operator writes it")
+        code = self._function(self.library.handle(), *served.sizes, *map(address, ordered))
+        if code:
+            self.library.check(code)
         return results[0] if len(results) == 1 else tuple(results) or None
 
     def _inputs(self, each: Iterable[Any]) -> list[Any]:

@@ -13,10 +13,11 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor
 from concurrent.futures import wait as wait_for
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
-from multiprocessing import get_context, parent_process
+from contextlib import closing, contextmanager, suppress
+from multiprocessing import current_process, get_context, parent_process
 from multiprocessing.connection import wait
 from threading import Lock, Thread
+from time import perf_counter
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -26,6 +27,8 @@ from pdojo.errors import MeasurementError
 T = TypeVar("T")
 A = TypeVar("A")
 
+PATIENCE = 2.0
+"""Seconds of calls in this process before others help, the time that they take to start."""
 ATTEMPTS = 3
 """Number of processes that try a call before it fails."""
 _launch = Lock()
@@ -122,6 +125,31 @@ class Pool:
             with suppress(ValueError, ProcessLookupError):
                 process.kill()
         executor.shutdown(cancel_futures=True)
+
+
+def shared_map(function: Callable[[A], T], arguments: Sequence[A]) -> Generator[T]:
+    """The results, in order: computed in this process, after some seconds in one process for each processor.
+
+    Functions and arguments are pickled. An exception of a call is raised here.
+    """
+    begun = perf_counter()
+    count = _processors()
+    for number, argument in enumerate(arguments):
+        rest = arguments[number:]
+        if count > 1 and len(rest) > 1 and perf_counter() - begun > PATIENCE:
+            with closing(Pool(min(count, len(rest)), _nothing)) as pool:
+                yield from pool.map(function, rest)
+            return
+        yield function(argument)
+
+
+def _processors() -> int:
+    """Processors for calls; 1 if this process may not start others."""
+    return 1 if current_process().daemon else len(os.sched_getaffinity(0))
+
+
+def _nothing() -> None:
+    """Begin in a process that needs no preparation."""
 
 
 def needs_main(arguments: object) -> bool:

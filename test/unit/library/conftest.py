@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from loaded_library import Loaded, require_compiler, small_spec
-from pdojo.library.build import build_library
+from loaded_library import Loaded, build_unproved, require_compiler, small_spec
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +16,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the small library."""
     require_compiler()
     folder = tmp_path_factory.mktemp("library") / "dist"
-    build_library(small_spec(), folder)
+    build_unproved(small_spec(), folder)
     return folder
 
 

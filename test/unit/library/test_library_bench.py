@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -88,6 +91,24 @@ def test_charts() -> None:
     assert ">2.00 <" in drawn
     assert "an entry" in drawn
     assert chart_of([_record(ours=[1.0])], settings) is None
+
+
+def test_a_package_of_the_same_name_is_not_taken(tmp_path: Path) -> None:
+    """xDSL's wheel, for example, installs a package `benchmarks`."""
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "__init__.py").write_text("")
+    program = "import sys; from pdojo_tools import lib; sys.exit(lib.main(['bench', 'nowhere']))"
+    paths = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: 'nowhere' is no generated library: it has no manifest.json\n"
 
 
 def test_entries_are_found_in_the_operator_library(built: Path) -> None:

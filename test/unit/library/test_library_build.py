@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,15 +16,11 @@ import pytest
 from pdojo_tools import lib
 
 import pdojo
-from differential.cross import PLATFORMS
-from loaded_library import Loaded, placed, poisoned, require_compiler, small_spec
+from loaded_library import Loaded, build_unproved, placed, poisoned, require_compiler, small_spec
 from pdojo.dialect.assumptions import with_alignment
-from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.errors import MeasurementError, UsageError
-from pdojo.library.build import build_library
 from pdojo.library.levels import read_level
-from pdojo.library.linking import compiler_for
 from pdojo.library.manifest import MANIFEST, digest, digests, entry_from_json
 from pdojo.library.objects import compile_program
 from pdojo.library.programs import BuildListener, Finished
@@ -94,7 +90,7 @@ def test_two_builds_have_the_same_bytes(tmp_path: Path) -> None:
     folders = [tmp_path / "one" / "dist", tmp_path / "another" / "place"]
     for folder in folders:
         folder.parent.mkdir()
-        build_library(small_spec(**TINY), folder)
+        build_unproved(small_spec(**TINY), folder)
     first, second = ({p.relative_to(f): p.read_bytes() for p in f.rglob("*") if p.is_file()} for f in folders)
     assert first == second
 
@@ -103,69 +99,95 @@ def test_an_interrupted_build_goes_on(tmp_path: Path) -> None:
     require_compiler()
     spec, folder = small_spec(levels=["host"]), tmp_path / "dist"
     with pytest.raises(KeyboardInterrupt):
-        build_library(spec, folder, listener=Stop(after=2))
+        build_unproved(spec, folder, listener=Stop(after=2))
     assert not folder.exists()
     # A program of which only a half was written is made again.
     kept = sorted((tmp_path / ".dist.building" / "programs").glob("*.json"))
     assert len(kept) == 2
     kept[0].write_text(kept[0].read_text()[:40])
     second = Stop()
-    build_library(spec, folder, listener=second)
+    build_unproved(spec, folder, listener=second)
     assert second.kept == 1
     check_digests(folder)
     assert not (tmp_path / ".dist.building").exists()
 
 
+@pytest.mark.slow
 def test_a_killed_build_goes_on(tmp_path: Path) -> None:
-    """The process is killed between two programs, as if by kill -9; nothing stays locked."""
+    """Builds are killed at ten moments; the next one ends with the same bytes, and no library is there half written."""
     require_compiler()
-    script = (
-        "import os, sys\nfrom pathlib import Path\nfrom loaded_library import small_spec\n"
-        "from pdojo.library.build import build_library\nfrom pdojo.library.programs import BuildListener\n"
-        "class Kill(BuildListener):\n    def made(self, finished):\n        os.kill(os.getpid(), 9)\n"
-        "build_library(small_spec(operators=[{'kernel': 'relu', 'shapes': ['4x8']}], levels=['host']),"
-        " Path(sys.argv[1]), listener=Kill())\n"
-    )
-    folder = tmp_path / "dist"
-    paths = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])}
-    killed = subprocess.run([sys.executable, "-c", script, folder], env={**os.environ, **paths}, check=False)
-    assert killed.returncode == -9
-    assert not folder.exists()
-    listener = Stop()
-    build_library(small_spec(**TINY), folder, listener=listener)
-    assert (listener.kept, listener.count) == (1, 1)
+
+    def ran(folder: Path, last: int | None = None) -> tuple[int, int]:
+        """Build in a process that is killed at its operation `last` on files; its exit status, and their number."""
+        paths = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])}
+        command = [sys.executable, "-c", _BUILD, str(folder), str(last)]
+        done = subprocess.run(command, env={**os.environ, **paths}, stdout=subprocess.PIPE, text=True, check=False)
+        return done.returncode, int(done.stdout or 0)
+
+    status, operations = ran(tmp_path / "whole")
+    assert status == 0
+    wanted = digests(tmp_path / "whole")
+    for moment in range(10):
+        folder = tmp_path / f"dist{moment}"
+        assert ran(folder, operations * (2 * moment + 1) // 20)[0] == -signal.SIGKILL
+        if folder.exists():
+            assert digests(folder) == wanted
+        else:
+            assert ran(folder)[0] == 0
+        assert digests(folder) == wanted
+        assert [path.name for path in tmp_path.glob(".*")] == []
+
+
+_BUILD = """
+import os, signal, sys
+from pathlib import Path
+from loaded_library import build_unproved, small_spec
+from pdojo.library.verify import check_proof
+count = 0
+FILES = {"open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "shutil.rmtree", "subprocess.Popen"}
+def hook(event, arguments):
+    global count
+    if event in FILES:
+        count += 1
+        if str(count) == sys.argv[2]:
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(hook)
+spec = small_spec(operators=[{"kernel": "relu", "shapes": ["4x8"]}], levels=["host"])
+build_unproved(spec, Path(sys.argv[1]), check=check_proof)
+print(count)
+"""
 
 
 def test_other_specifications_do_not_take_old_programs(tmp_path: Path) -> None:
     require_compiler()
     with pytest.raises(KeyboardInterrupt):
-        build_library(small_spec(**TINY), tmp_path / "dist", listener=Stop(after=1))
+        build_unproved(small_spec(**TINY), tmp_path / "dist", listener=Stop(after=1))
     listener = Stop()
-    build_library(small_spec(**{**TINY, "threads": 1}), tmp_path / "dist", listener=listener)
+    build_unproved(small_spec(**{**TINY, "threads": 1}), tmp_path / "dist", listener=listener)
     assert (listener.kept, listener.count) == (0, 2)
 
 
 def test_replacing(tmp_path: Path) -> None:
     require_compiler()
     folder, other = tmp_path / "dist", tmp_path / "other"
-    build_library(small_spec(**TINY), folder)
+    build_unproved(small_spec(**TINY), folder)
     with pytest.raises(UsageError, match="exists; --force replaces it"):
-        build_library(small_spec(**TINY), folder)
+        build_unproved(small_spec(**TINY), folder)
 
     def fails(_: Path) -> None:
         raise MeasurementError("it is wrong")
 
     before = digests(folder)
     with pytest.raises(MeasurementError, match="it is wrong"):
-        build_library(small_spec(version="9.0.0", **TINY), folder, check=fails, force=True)
+        build_unproved(small_spec(version="9.0.0", **TINY), folder, check=fails, force=True)
     assert digests(folder) == before
-    build_library(small_spec(version="9.0.0", **TINY), folder, force=True)
+    build_unproved(small_spec(version="9.0.0", **TINY), folder, force=True)
     assert json.loads((folder / MANIFEST).read_text())["version"] == "9.0.0"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dist"]
     other.mkdir()
     (other / "precious.txt").write_text("text")
     with pytest.raises(UsageError, match="is no library of pdojo"):
-        build_library(small_spec(**TINY), other, force=True)
+        build_unproved(small_spec(**TINY), other, force=True)
     assert (other / "precious.txt").read_text() == "text"
 
 
@@ -173,11 +195,46 @@ def test_a_library_that_was_about_to_be_replaced_comes_back(tmp_path: Path) -> N
     """A process was killed between the two renames."""
     require_compiler()
     folder = tmp_path / "dist"
-    build_library(small_spec(**TINY), folder)
+    build_unproved(small_spec(**TINY), folder)
     folder.rename(tmp_path / ".dist.old")
     with pytest.raises(UsageError, match="exists; --force replaces it"):
-        build_library(small_spec(**TINY), folder)
+        build_unproved(small_spec(**TINY), folder)
     check_digests(folder)
+
+
+@pytest.mark.parametrize("name", [".dist.old", ".dist.building"])
+def test_what_is_no_library_stays(tmp_path: Path, name: str) -> None:
+    """A folder or a link of the user has the name of a folder of builds."""
+    require_compiler()
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "precious.txt").write_text("text")
+    (tmp_path / name).symlink_to(other)
+    for force in (False, True):
+        with pytest.raises(UsageError, match=rf"'.*{name}' is "):
+            build_unproved(small_spec(**TINY), tmp_path / "dist", force=force)
+    if name == ".dist.old":
+        (tmp_path / name).unlink()
+        other.rename(tmp_path / name)
+        with pytest.raises(UsageError, match="is no library of pdojo"):
+            build_unproved(small_spec(**TINY), tmp_path / "dist", force=True)
+    assert sorted(path.name for path in tmp_path.rglob("*.txt")) == ["precious.txt"]
+    assert not (tmp_path / "dist").exists()
+
+
+def test_operators_with_names_of_the_runtime(tmp_path: Path) -> None:
+    require_compiler()
+    (tmp_path / "k.pdojo").write_text("kernel k(x) -> (y)\nx f32 [4] heap\ny f32 [4] heap\n\n4 y[{0}] = x[{0}] + 1\n")
+    own = [{"kernel": str(tmp_path / "k.pdojo"), "name": name} for name in ("pd", "levels", "call", "int")]
+    build_unproved(small_spec(operators=own, levels=["host"]), tmp_path / "dist")
+    library = Loaded.of(tmp_path / "dist")
+    handle = library.create()
+    x = placed(np.random.default_rng(3).normal(size=4).astype(np.float32))
+    for name in ("pd", "levels", "call", "int"):
+        y = poisoned((4,))
+        assert library.call(name, handle, [], [x, y]) == 0
+        np.testing.assert_array_equal(y, x + 1)
+    library.function("destroy")(handle)
 
 
 def test_damaged_libraries(built: Path, tmp_path: Path) -> None:
@@ -201,7 +258,7 @@ def test_measured_choices_are_kept(tmp_path: Path) -> None:
 
     with Database(tmp_path / "search.sqlite") as database:
         for name in ("one", "two"):
-            build_library(spec, tmp_path / name, database=database, listener=Hows())
+            build_unproved(spec, tmp_path / name, database=database, listener=Hows())
     assert hows == ["tuned", "adapted", "database", "adapted"]
     assert digests(tmp_path / "one") == digests(tmp_path / "two")
 
@@ -220,7 +277,7 @@ def test_programs_of_searches_are_taken(tmp_path: Path) -> None:
 
     with Database(path) as database:
         spec = small_spec(**{**TINY, "tuning": {"measure": True}})
-        found = build_library(spec, tmp_path / "dist", database=database, listener=Hows())
+        found = build_unproved(spec, tmp_path / "dist", database=database, listener=Hows())
     assert hows == ["database", "adapted"]
     assert found.entries[0].variants[0].program == digest(print_notation(tuned.kernel).encode())
 
@@ -250,7 +307,7 @@ def test_kernels_of_models(tmp_path: Path) -> None:
     require_compiler()
     kernels = [pdojo.load("relu:4x8"), pdojo.load("relu:4x8"), pdojo.load("relu:2x3")]
     spec = small_spec(operators=[], levels=["host"])
-    found = build_library(spec, tmp_path / "dist", [("model", kernel) for kernel in kernels])
+    found = build_unproved(spec, tmp_path / "dist", [("model", kernel) for kernel in kernels])
     assert [entry.operator for entry in found.entries] == ["relu", "relu_2"]
     library = Loaded.of(tmp_path / "dist")
     handle = library.create()
@@ -259,149 +316,6 @@ def test_kernels_of_models(tmp_path: Path) -> None:
         assert library.call(operator, handle, [], [x, y]) == 0
         assert (y == np.maximum(x, 0)).all()
     library.function("destroy")(handle)
-
-
-@pytest.mark.parametrize("target", ["neoverse-v2", "rv64gcv"])
-def test_other_architectures(target: str, tmp_path: Path) -> None:
-    """A C program with the library of another architecture, under qemu-user."""
-    platform = PLATFORMS[target]
-    platform.require()
-    require_compiler(pdojo.machine(target).architecture)
-    row = {"kernel": "softmax", "shapes": ["6x16"], "rows": 4}
-    build_library(small_spec(levels=[target], operators=[row]), tmp_path / "dist")
-    (tmp_path / "main.c").write_text(SOFTMAX)
-    (folder,) = (tmp_path / "dist" / "lib").glob("*-linux-gnu")
-    command = [
-        platform.compiler,
-        "-std=gnu11",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "main.c",
-        "-Idist/include",
-        f"-L{folder}",
-    ]
-    subprocess.run([*command, "-lsmall", "-lm", f"-Wl,-rpath,{folder}", "-o", "main"], cwd=tmp_path, check=True)
-    root = f"/usr/{platform.compiler.removesuffix('-gcc')}"
-    ran = subprocess.run(
-        [*platform.runner, "-L", root, "./main"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout == f"{target}\n"
-
-
-CHOSEN = """
-#include <small.h>
-#include <stdio.h>
-
-int main(void) {
-  float x[32] __attribute__((aligned(64))), y[32];
-  small_handle *handle;
-  const int code = small_create(&handle, 1);
-  if (code == SMALL_LEVEL) puts("none");
-  if (code != SMALL_OK) return code != SMALL_LEVEL;
-  for (int k = 0; k < 32; k++) x[k] = (float)(k - 16);
-  if (small_relu_f32(handle, 4, 8, x, y) != SMALL_OK) return 2;
-  for (int k = 0; k < 32; k++)
-    if (y[k] != (x[k] > 0 ? x[k] : 0)) return 3;
-  puts(small_level(handle));
-  small_destroy(handle);
-  return 0;
-}
-"""
-VECTORS = "rv64,v=true,vext_spec=v1.0"
-PROCESSORS: dict[str, tuple[list[str], dict[str, str]]] = {
-    "x86_64": (["x86-64-amx", "x86-64-avx512", "x86-64-avx2"], {"Haswell": "x86-64-avx2", "Nehalem": "none"}),
-    "aarch64": (
-        ["neoverse-v2", "aarch64-neon"],
-        {"cortex-a57": "aarch64-neon", "max,sve128=on,sve-max-vq=1": "neoverse-v2"},
-    ),
-    "riscv64": (["rv64gcv"], {f"{VECTORS},vlen=256": "rv64gcv", f"{VECTORS},vlen=128": "none", "rv64": "none"}),
-}
-"""Levels, and the one that is chosen on each processor model of qemu-user."""
-
-
-@pytest.mark.parametrize("architecture", PROCESSORS)
-def test_the_level_follows_the_processor(architecture: str, tmp_path: Path) -> None:
-    levels, processors = PROCESSORS[architecture]
-    emulator = f"qemu-{architecture}"
-    if shutil.which(emulator) is None:
-        pytest.skip(f"no {emulator} here; Debian and Ubuntu have it in qemu-user")
-    require_compiler(architecture)
-    row = {"kernel": "relu", "plain": ["4x8"]}
-    build_library(small_spec(levels=levels, operators=[row]), tmp_path / "dist")
-    (tmp_path / "main.c").write_text(CHOSEN)
-    (folder,) = (tmp_path / "dist" / "lib").glob("*-linux-gnu")
-    command = [*compiler_for(architecture).command, "main.c", "-Idist/include", f"-L{folder}", "-lsmall"]
-    subprocess.run([*command, f"-Wl,-rpath,{folder}", "-o", "main"], cwd=tmp_path, check=True)
-    root = Path(f"/usr/{architecture}-linux-gnu")
-    for model, level in processors.items():
-        run = [emulator, *(["-L", str(root)] if root.exists() else []), "-cpu", model, "./main"]
-        ran = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert (ran.returncode, ran.stdout) == (0, f"{level}\n"), (model, ran.stderr)
-
-
-SOFTMAX = """
-#include <math.h>
-#include <small.h>
-#include <stdio.h>
-
-int main(void) {
-  static float x[4000 * 16 + 1], y[4000 * 16 + 1];
-  small_handle *handle;
-  if (small_create(&handle, 3) != SMALL_OK) return 2;
-  for (int k = 0; k < 4000 * 16 + 1; k++) x[k] = (float)(k * 37 % 101) / 25;
-  for (int shift = 0; shift < 2; shift++)
-    for (int rows = 1; rows <= 4000; rows += rows < 9 ? 1 : 1330) {
-      if (small_softmax_f32(handle, rows, 16, x + shift, y + shift) != SMALL_OK) return 3;
-      for (int r = 0; r < rows; r++) {
-        double sum = 0;
-        for (int c = 0; c < 16; c++) sum += exp(x[shift + r * 16 + c]);
-        for (int c = 0; c < 16; c++)
-          if (fabs(exp(x[shift + r * 16 + c]) / sum - y[shift + r * 16 + c]) > 1e-6) return 4;
-      }
-    }
-  if (small_softmax_f32(handle, 6, 17, x, y) != SMALL_SIZES) return 5;
-  puts(small_level(handle));
-  small_destroy(handle);
-  return 0;
-}
-"""
-
-
-def test_the_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    require_compiler()
-    if shutil.which("gcc") is None:
-        pytest.skip("no gcc here; Debian and Ubuntu have it in gcc")
-    assert lib.main(["build", str(EXAMPLE / "spec.toml"), "-o", str(tmp_path / "dist")]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(r"12 programs; about \d+ s", lines[0])
-    assert re.fullmatch(r"1 of 12: .*: \d+ moves? \(.*\), \d+ s; about \d+ s left", lines[1])
-    assert lines[-1].startswith("library 'example' 1.0.0 in ")
-    (folder,) = (tmp_path / "dist" / "lib").glob("*-linux-gnu")
-    options = [
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        f"-I{tmp_path / 'dist' / 'include'}",
-        f"-L{folder}",
-        f"-Wl,-rpath,{folder}",
-    ]
-    main = [str(EXAMPLE / "main.c"), "-lexample", "-lm", "-o", str(tmp_path / "main")]
-    subprocess.run(["gcc", "-std=gnu11", *options, *main], check=True)
-    ran = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.startswith("example 1.0.0, level ")
-
-
-def test_the_generated_c_has_no_warnings(built: Path, tmp_path: Path) -> None:
-    compiler = compiler_for(host().architecture)
-    for source in ("runtime.c", "dispatch.c"):
-        options = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-c", str(built / "source" / source)]
-        subprocess.run([*compiler.command, *options, "-o", str(tmp_path / "out.o")], check=True)
-    header = ["-x", "c++", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", str(built / "include" / "small.h")]
-    if shutil.which("g++") is not None:
-        subprocess.run(["g++", *header], check=True)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 import time
 from pathlib import Path
@@ -14,11 +15,10 @@ from numpy.typing import NDArray
 
 import pdojo
 from differential.compiled import random_inputs
-from loaded_library import Loaded, placed, poisoned, require_compiler, small_spec
+from loaded_library import Loaded, build_unproved, placed, poisoned, require_compiler, small_spec
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
-from pdojo.library.build import build_library
 
 CODES = ("OK", "NULL", "SIZES", "ALIGNMENT", "OVERLAP", "BUSY", "MEMORY", "THREADS", "LEVEL", "ARGUMENT")
 CODE = {name: number for number, name in enumerate(CODES)}
@@ -58,6 +58,27 @@ def test_any_number_of_rows(small: Loaded, rows: int, offset: int, threads: int)
     assert small.call("softmax_f32", made, (rows, 16), [x, y]) == 0
     np.testing.assert_allclose(y[:rows], softmax(x), rtol=1e-5, atol=1e-7)
     assert np.isnan(y[rows]).all()
+    small.function("destroy")(made)
+
+
+def test_threads_leave_the_processor_of_the_caller(small: Loaded) -> None:
+    """The results are right, and the threads may run on all processors of the process afterwards, also on one."""
+    everywhere = os.sched_getaffinity(0)
+    before = set(os.listdir("/proc/self/task"))
+    made = small.create(2)
+    (worker,) = {int(task) for task in set(os.listdir("/proc/self/task")) - before}
+    try:
+        for processors in ({min(everywhere)}, everywhere):
+            for thread in (0, worker):
+                os.sched_setaffinity(thread, {min(everywhere)})  # both are on this processor now
+                os.sched_setaffinity(thread, processors)
+            for rows in (2000, 2001):
+                x, y = placed(random(rows, rows, 16)), poisoned((rows, 16))
+                assert small.call("softmax_f32", made, (rows, 16), [x, y]) == 0
+                np.testing.assert_allclose(y, softmax(x), rtol=1e-5, atol=1e-7)
+            assert os.sched_getaffinity(worker) == processors
+    finally:
+        os.sched_setaffinity(0, everywhere)
     small.function("destroy")(made)
 
 
@@ -109,7 +130,7 @@ def test_element_types(dtype: str, tmp_path: Path) -> None:
     """Types of 16 bits are passed as their bits."""
     require_compiler()
     row = {"kernel": "relu", "plain": ["4x8"], "dtypes": [dtype]}
-    build_library(small_spec(operators=[row], levels=["host"]), tmp_path / "dist")
+    build_unproved(small_spec(operators=[row], levels=["host"]), tmp_path / "dist")
     library = Loaded.of(tmp_path / "dist")
     kernel = pdojo.load("relu:4x8", dtype=dtype)
     (x,) = random_inputs(parameters_of(nest_of(kernel)), 1).values()

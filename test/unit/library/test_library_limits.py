@@ -11,11 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from loaded_library import Loaded, placed, poisoned, require_compiler, small_spec
+from loaded_library import Loaded, build_unproved, placed, poisoned, require_compiler, small_spec
 from pdojo.dialect.machines.registry import host
 from pdojo.errors import UsageError
 from pdojo.library import linking
-from pdojo.library.build import build_library
 
 ALONE = """
 import ctypes, os, resource, sys
@@ -67,7 +66,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     require_compiler()
     folder = tmp_path_factory.mktemp("large") / "dist"
     row = {"kernel": "softmax", "plain": ["1024x1024"]}
-    build_library(small_spec(operators=[row], levels=["host"]), folder)
+    build_unproved(small_spec(operators=[row], levels=["host"]), folder)
     return folder
 
 
@@ -119,7 +118,7 @@ def test_zig(architecture: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(linking.shutil, "which", nothing)
     level = {"x86_64": "x86-64-avx2", "aarch64": "neoverse-v2"}[architecture]
     row = {"kernel": "softmax", "plain": ["4x8"]}
-    found = build_library(small_spec(operators=[row], levels=[level]), tmp_path / "dist")
+    found = build_unproved(small_spec(operators=[row], levels=[level]), tmp_path / "dist")
     assert found.tools[f"compiler for {architecture}"]
     if architecture == host().architecture and "avx2" in host().features:
         library = Loaded.of(tmp_path / "dist")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pdojo_tools.library.building import model_library
 
 import pdojo
 from pdojo.errors import UsageError
@@ -14,6 +15,7 @@ from pdojo.kernels import Workload
 from pdojo.library.entries import entries_of
 from pdojo.library.features import detectable, feature_tests
 from pdojo.library.levels import levels_of
+from pdojo.library.packaging import package_files
 from pdojo.library.rows import rows_problem
 from pdojo.library.spec import CHUNK, TuningSpec, read_spec, spec_of
 
@@ -30,6 +32,18 @@ def operator(**keys: Any) -> dict[str, Any]:
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "name": ({"name": "Not-a-name"}, "key 'name': 'Not-a-name' is no name"),
+    "runtime": (
+        {"name": "runtime"},
+        "key 'name': 'runtime' cannot be the name of a library: every library has a source",
+    ),
+    "header": ({"name": "math"}, "key 'name': 'math' cannot be the name of a library: its header would hide <math.h>"),
+    "linked": ({"name": "m"}, "key 'name': 'm' cannot be the name of a library: -lm is another library"),
+    "module": ({"name": "numpy"}, "its wheel would take the place of Python's module 'numpy'"),
+    "standard": ({"name": "json"}, "its wheel would take the place of Python's module 'json'"),
+    "prefix": ({**GOOD, "prefix": "pd"}, "key 'prefix': 'pd' cannot be the prefix of a library: functions that are"),
+    "no prefix": ({**GOOD, "name": "pthread", "prefix": "own"}, "key 'name': 'pthread' cannot be the name"),
+    "system": ({**GOOD, "prefix": "pthread"}, "key 'prefix': 'pthread' cannot be the prefix of a library: functions"),
+    "digits": ({**GOOD, "version": "\u0661.0.0"}, "is no version; write three numbers: 1.0.0"),
     "missing": ({"version": "1.0.0"}, "key 'name': missing"),
     "key": ({**GOOD, "versoin": "1"}, "key 'versoin': no such key; did you mean 'version'?"),
     "version": ({**GOOD, "version": "1.0"}, "key 'version': '1.0' is no version"),
@@ -50,6 +64,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "kernel": ({**GOOD, "operators": [{}]}, "key 'operators[0].kernel': missing"),
     "shapes": (operator(shapes="4x8"), "key 'operators[0].shapes': must be a list of texts"),
     "type": (operator(dtypes=["f31"]), "key 'operators[0].dtypes': unknown element type 'f31'; did you mean"),
+    "types": (operator(dtypes=["f32", "f32"]), "key 'operators[0].dtypes': must list no element type twice"),
     "numerics": (
         operator(numerics=["contrakt"]),
         "key 'operators[0].numerics': unknown class 'contrakt'; did you mean",
@@ -74,6 +89,8 @@ KERNELS: dict[str, tuple[dict[str, Any], str]] = {
     "no shape": ({"kernel": "softmax"}, "key 'shapes': missing; write numbers separated by x: RxC"),
     "bad shape": ({"kernel": "softmax", "shapes": ["4by8"]}, "'4by8' is no shape"),
     "twice": ({"kernel": "softmax", "shapes": ["4x8"], "plain": ["4x8"]}, "the sizes 4x8 are listed twice"),
+    "zero": ({"kernel": "relu", "shapes": ["4x8", "0x5"]}, "0x5: relu.pdojo:7:6: error: an extent is at least 1"),
+    "constant": ({"kernel": "softmax", "shapes": ["4x8"], "dtypes": ["i8"]}, "4x8 i8: softmax.pdojo"),
     "no type": ({"kernel": "matmul_i8", "shapes": ["4x8x4"], "dtypes": ["f32"]}, "'matmul_i8' has the element types"),
     "rows": (
         {"kernel": "colsum", "shapes": ["4x8"], "rows": True},
@@ -93,6 +110,28 @@ def test_operators_need_names_of_their_own() -> None:
     data = {**GOOD, "operators": [GOOD["operators"][0]] * 2}
     with pytest.raises(UsageError, match=r"operators\[1\]: there is an operator 'relu_f32' already"):
         entries_of(spec_of(data, "spec.toml", Path()))
+
+
+def test_entries_need_files_of_their_own(tmp_path: Path) -> None:
+    """A kernel without sizes has the name of another kernel at a size."""
+    (tmp_path / "k.pdojo").write_text("kernel k(x) -> (y)\nx f32 [4] heap\ny f32 [4] heap\n\n4 y[{0}] = x[{0}] + 1\n")
+    operators = [GOOD["operators"][0], {"kernel": "k.pdojo", "name": "relu_f32_4x8"}]
+    with pytest.raises(
+        UsageError, match=r"operators\[1\]: .* 'relu_f32_4x8\.pdojo'; give one of the operators another"
+    ):
+        entries_of(spec_of({**GOOD, "operators": operators}, "spec.toml", tmp_path))
+
+
+def test_licences_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes(b"\xa9")
+    for name, reason in (
+        ("none", "No such file or directory"),
+        (".", "Is a directory"),
+        ("latin", "it is no UTF-8 text"),
+    ):
+        spec = spec_of({**GOOD, "licence_file": name}, "spec.toml", tmp_path)
+        with pytest.raises(UsageError, match=rf"key 'licence_file': cannot read '.*': {reason}$"):
+            package_files(spec, ["x86_64-unknown-linux-gnu"])
 
 
 def test_files_that_are_no_specification(tmp_path: Path) -> None:
@@ -207,3 +246,18 @@ def test_the_level_of_this_computer() -> None:
 
 def test_budgets_are_part_of_the_effort() -> None:
     assert TuningSpec().text != TuningSpec(search="evolve").text != TuningSpec(search="evolve", seed=1).text
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("ResNet-50", "resnet_50"),
+        ("3d", "d"),
+        ("", "model"),
+        ("math", "math_model"),
+        ("pd", "pd_model"),
+        ("Größe", "gr__e"),
+    ],
+)
+def test_libraries_of_models_have_names(title: str, name: str) -> None:
+    assert model_library(title) == name

@@ -19,9 +19,8 @@ import numpy as np
 import pytest
 
 from demo_library import MANIFEST, compiled_demo
-from loaded_library import require_compiler
+from loaded_library import build_unproved, require_compiler
 from pdojo.dialect.machines.registry import host
-from pdojo.library.build import build_library
 from pdojo.library.schema import read_manifest
 from pdojo.library.spec import read_spec
 from pdojo.library.wheel import wheel
@@ -93,6 +92,18 @@ def test_several_outputs_and_names_of_python(demo: Any) -> None:
         demo.split_f32(x, out=y)
 
 
+def test_names_that_the_module_has_too(demo: Any) -> None:
+    """An operator `library` with the arrays out, _library, None, None_ and the sizes lambda, out_."""
+    one, two, three, four = (np.full(1, value, np.float32) for value in (1, 2, 3, 4))
+    y = demo.library(out=one, _library_=two, None_=three, None__=four, lambda_=2)
+    np.testing.assert_array_equal(y, np.full(2, 4321, np.float32))
+    mine = np.zeros(1, np.float32)
+    assert demo.library(one, two, three, four, out_=mine) is mine
+    assert mine[0] == 4321
+    with pytest.raises(ValueError, match=r"give lambda_$"):
+        demo.library(one, two, three, four)
+
+
 def test_arrays_that_are_changed(demo: Any) -> None:
     x = np.array([41], np.int32)
     assert demo.bump_i32(x) is None
@@ -119,13 +130,27 @@ def test_arrays_that_do_not_fit(demo: Any) -> None:
     fixed.flags.writeable = False
     with pytest.raises(ValueError, match="y is read-only"):
         demo.scale_f32(x, w, out=fixed)
-    with pytest.raises(ValueError, match="a number of threads is at least 1"):
-        demo.set_threads(-1)
+    for count in (-1, 4097, 1 << 70):
+        with pytest.raises(ValueError, match="a number of threads is from 1 to 4096, or 0 for all"):
+            demo.set_threads(count)
+    for wrong in (2.5, "2", None):
+        with pytest.raises(TypeError, match="integer"):
+            demo.set_threads(wrong)
+    for wrong in (3, False, "y"):
+        with pytest.raises(TypeError, match=f"y is a {type(wrong).__name__}; pass a NumPy array"):
+            demo.scale_f32(x, w, out=wrong)
+    with pytest.raises(ValueError, match="scale_f32 has 1 output, not 2"):
+        demo.scale_f32(x, w, out=[x, x])
+    with pytest.raises(TypeError, match=r"x is a masked array, and masks are not supported; pass x\.filled\(value\)"):
+        demo.scale_f32(np.ma.masked_array(x, x > 0), w)
+    for wrong in ("f31", np.float32):
+        with pytest.raises(ValueError, match="is no element type; these are f64, f32"):
+            demo.empty((2, 3), wrong)
 
 
 def test_each_thread_has_a_handle(demo: Any) -> None:
-    count = demo._library.function("made", ctypes.c_int)
-    ended = demo._library.function("ended", ctypes.c_int)
+    count = demo._LIBRARY.function("made", ctypes.c_int)
+    ended = demo._LIBRARY.function("ended", ctypes.c_int)
     x, w = np.ones((5, 3), np.float32), np.ones(3, np.float32)
     demo.set_threads(3)
     before, gone = count(), ended()
@@ -143,6 +168,24 @@ def test_each_thread_has_a_handle(demo: Any) -> None:
     assert ended() - gone == 4
     demo.set_threads(2)
     np.testing.assert_array_equal(demo.scale_f32(x, w), 2 * x)
+
+
+def test_outputs_may_be_objects_with_dlpack(demo: Any) -> None:
+    class Other:
+        def __init__(self, array: Any) -> None:
+            self.array = array
+
+        def __dlpack__(self, **options: Any) -> Any:
+            return self.array.__dlpack__(**options)
+
+        def __dlpack_device__(self) -> Any:
+            return self.array.__dlpack_device__()
+
+    demo.set_threads(1)
+    x, w, mine = np.ones((5, 3), np.float32), np.arange(3, dtype=np.float32), np.zeros((5, 3), np.float32)
+    out = Other(mine)
+    assert demo.scale_f32(Other(x), w, out=out) is out
+    np.testing.assert_array_equal(mine, x * w)
 
 
 def test_bf16_as_bits(demo: Any) -> None:
@@ -233,7 +276,7 @@ def test_the_example_runs_in_an_environment_with_numpy_only(tmp_path: Path) -> N
     require_compiler()
     if host().architecture != "x86_64":
         pytest.skip("the levels of the example are for x86-64")
-    build_library(read_spec(EXAMPLE / "spec.toml"), tmp_path / "dist")
+    build_unproved(read_spec(EXAMPLE / "spec.toml"), tmp_path / "dist")
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv" / "bin" / "python"
     (made,) = (tmp_path / "dist").glob("wheel/*.whl")

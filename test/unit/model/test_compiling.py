@@ -17,6 +17,7 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.errors import UsageError
 from pdojo.model import compiling
 from pdojo.model.compiling import KernelRequest, compile_kernels
+from pdojo.search.engine import pool
 
 TEXT = """kernel k{number}(x, w) -> (y)
 x f32 [8, 16] heap align 64
@@ -133,15 +134,15 @@ def test_several_processes_give_the_same_code(compiled: list[str], monkeypatch: 
     requests = [request(number) for number in range(2, 6)]
     alone = compile_kernels(requests, cached=False)
     del compiled[:]
-    monkeypatch.setattr(compiling, "PATIENCE", 0.0)
-    monkeypatch.setattr(compiling, "_processors", lambda: 2)
+    monkeypatch.setattr(pool, "PATIENCE", 0.0)
+    monkeypatch.setattr(pool, "_processors", lambda: 2)
     together = compile_kernels(requests)
     assert [each.code for each in together] == [each.code for each in alone]
     assert not compiled
 
 
 def test_a_refused_kernel_is_refused_by_other_processes_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiling, "PATIENCE", 0.0)
-    monkeypatch.setattr(compiling, "_processors", lambda: 2)
+    monkeypatch.setattr(pool, "PATIENCE", 0.0)
+    monkeypatch.setattr(pool, "_processors", lambda: 2)
     with pytest.raises(UsageError, match="unknown pass 'wrong'"):
         compile_kernels([request(2), request(3, expert="wrong")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import warnings
 from itertools import islice
 from typing import Any
@@ -46,3 +47,24 @@ def test_a_wrong_result_is_found() -> None:
     assert "strides" in compare([torch.zeros(2, 3).T], [torch.zeros(3, 2)], None)
     assert "int64" in compare([x], [x.long()], None)
     assert "nan" in compare([x * torch.nan], [x], None)
+    z, exact = torch.complex(x, x), torch.complex(x, x).to(torch.complex128)
+    assert not compare([z], [z], [exact], [[exact * (1 + 1e-7)]])
+    assert "1 of 4 elements" in compare([z + torch.tensor([0.01j, 0])], [z], [exact], [[exact]])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("error", [0, 1e-3])
+def test_errors_of_pytorchs_own_decompositions_are_pytorchs(error: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    from qa import torch_samples as samples
+
+    # The graph for every backend multiplies f32 coordinates by 0.8 and rounds; PyTorch's own kernel does not round.
+    (op,) = [op for op in samples.operators("f32") if samples.title(op) == "nn.functional.interpolate.bicubic"]
+    sample = samples.samples_of(op, samples.Settings())[9]
+
+    def run_at(self: samples.Interpreted, inputs: list[int], outputs: list[int]) -> None:
+        exact(self, inputs, outputs)
+        (ctypes.c_float * 150).from_address(outputs[0])[7] += error
+
+    exact = samples.Interpreted.run_at
+    monkeypatch.setattr(samples.Interpreted, "run_at", run_at)
+    assert samples.run_sample(op, sample, samples.Settings()).status == ("wrong" if error else "whole")
