@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from operator import itemgetter
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -106,6 +107,7 @@ class CompiledModel:
         self._slots: dict[object, int] = {}
         """The place of each array in the list of addresses, by tensor, or by the identity of a constant."""
         self._steps = [self._step(*call) for call in zip(model.calls, executables, strict=True)]
+        self._calls = [(executable.run_at, _getter(slots)) for executable, slots in self._steps]
         self._written = model.results
         self._apart = self._places_apart()
         """Of each array outside the block: its place among addresses and among arguments, and its offset."""
@@ -130,8 +132,8 @@ class CompiledModel:
         return tuple(seconds)
 
     def _run_steps(self, addresses: list[int]) -> None:
-        for executable, slots in self._steps:
-            executable.run_at([addresses[slot] for slot in slots])
+        for run_at, arrays in self._calls:
+            run_at(arrays(addresses))
 
     def _called(
         self, arrays: Sequence[AnyArray], named: Mapping[str, AnyArray], run: Callable[[list[int]], None]
@@ -189,14 +191,14 @@ class CompiledModel:
         places = [(slot, *self.model.memory.place(key)) for slot, key in tensors]
         return [(slot, numbers[whole], offset) for slot, whole, offset in places if whole in numbers]
 
-    def run_at(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+    def run_at(
+        self, inputs: Sequence[int], outputs: Sequence[int], run: Callable[[list[int]], None] | None = None
+    ) -> None:
         """Run the kernels on arrays at these addresses, multiples of 64; nothing is checked.
 
-        `inputs` are in the order of the model's inputs that kernels read, `outputs` in that of `model.results`.
+        `inputs` are in the order of the model's inputs that kernels read, `outputs` in that of `model.results`. `run`
+        runs the kernels at the addresses of all arrays; None calls one after the other.
         """
-        self._run_at(inputs, outputs, self._run_steps)
-
-    def _run_at(self, inputs: Sequence[int], outputs: Sequence[int], run: Callable[[list[int]], None]) -> None:
         try:
             block, addresses = self._free.pop()
         except IndexError:
@@ -205,7 +207,7 @@ class CompiledModel:
         given = (*inputs, *outputs)
         for slot, place, offset in self._apart:
             addresses[slot] = given[place] + offset
-        run(addresses)
+        (run or self._run_steps)(addresses)
         self._free.append((block, addresses))
 
     def apart(self) -> list[CompiledModel]:
@@ -226,7 +228,7 @@ class CompiledModel:
     def _run(self, views: Mapping[str, NDArray[Any]], run: Callable[[list[int]], None]) -> None:
         inputs = [_aligned(views[tensor.name]) for tensor in self.inputs_read]
         results = {tensor: _aligned_output(views[name]) for tensor, name in self._written.items()}
-        self._run_at([each.ctypes.data for each in inputs], [each.ctypes.data for each in results.values()], run)
+        self.run_at([each.ctypes.data for each in inputs], [each.ctypes.data for each in results.values()], run)
         for tensor, name in self._written.items():
             if results[tensor] is not views[name]:
                 views[name][...] = results[tensor]
@@ -260,6 +262,11 @@ class CompiledModel:
     def __repr__(self) -> str:
         rows = [f"{p.intent.value} {p.name} {p.dtype}{list(p.shape)}" for p in self._parameters]
         return f"<CompiledModel {self.model.name}({', '.join(rows)})>"
+
+
+def _getter(slots: Sequence[int]) -> Callable[[list[int]], Sequence[int]]:
+    """From a list to its elements at some places."""
+    return itemgetter(*slots) if len(slots) > 1 else lambda addresses: [addresses[slot] for slot in slots]
 
 
 def _known(operand: Operand) -> Known:

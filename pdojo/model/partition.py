@@ -2,8 +2,8 @@
 
 An elementwise operation joins the kernel of its latest operand if they have the same shape: chains of them, and what
 follows a contraction, are then computed where the data is. A reduction of rows joins the elementwise operations before
-it if a row fits a cache, and elementwise operations on the same rows join the reduction. Pieces that are put together
-join the elementwise operations that make them. All other operations start a group.
+it if a row fits a cache or nothing else reads it, and elementwise operations on the same rows join the reduction.
+Pieces that are put together join the elementwise operations that make them. All other operations start a group.
 
 Views join the kernel of their operand. Copies in another order (transposed, repeated, sliced) are no arrays: each
 kernel reads the original through them. A copy that an output needs, or the only use of an array in another order,
@@ -14,7 +14,7 @@ their places. A compiled model then leaves it out.
 
 Groups are executed in the order in which they were started. An operation joins the latest group among those of its
 operands only, so that no group depends on a later one. In the end, elementwise operations move to the only group that
-reads them if their operands are in memory anyway: their results then never are.
+reads them, if their operands are in memory anyway or move along: their results then never are.
 """
 
 from __future__ import annotations
@@ -159,15 +159,15 @@ class _Partition:
             return False
         shapes = {tensor.shape for tensor in operation.made}
         in_place = [tensor for tensor in operands if tensor not in operation.moved]
-        kinds = {each.kind for each in home.operations} - {Kind.VIEW}
+        kinds = _kinds(home)
         match operation.kind:
             case Kind.ELEMENTWISE if in_place:
                 return len(shapes) == 1 and (home.shape in shapes or any(tensor.shape in shapes for tensor in in_place))
             case Kind.REDUCTION:
-                return (
+                return any(tensor.shape == home.shape for tensor in in_place) and (
                     kinds <= {*_ALONG}
-                    and any(tensor.shape == home.shape for tensor in in_place)
-                    and operation.row <= ROW
+                    if operation.row <= ROW
+                    else kinds <= {Kind.ELEMENTWISE} and self._is_last_reader(operation, home)
                 )
             case Kind.ELEMENTWISE | Kind.PIECES:
                 # Other places of the same elements: kernels compute them in the order in which they are read.
@@ -177,28 +177,56 @@ class _Partition:
             case _:
                 return False
 
+    def _is_last_reader(self, operation: Operation, group: Group) -> bool:
+        """Whether nothing but an operation, and the operations of a group before it, reads what the group makes."""
+        made = [tensor for each in group.operations for tensor in each.made if each not in self.inlined]
+        readers = {reader for tensor in made for reader in self.readers.get(tensor, ())}
+        return readers <= {operation, *group.operations} and not any(tensor.memory in self.outputs for tensor in made)
+
     def _sink(self, group: Group) -> None:
-        """Move elementwise operations to the only group that reads them, if their operands are in memory anyway."""
-        for operation in reversed(group.operations):
-            readers = [each for tensor in operation.made for each in self.readers.get(tensor, ())]
-            target = self._only_reader(operation, group)
-            if (
-                operation.kind is Kind.ELEMENTWISE
-                and target is not None
-                and not target.is_in_place
-                and len(target.operations) < MOST
-                and all(each.kind in _ALONG for each in readers)
-                and all(self.homes.get(t) is not group or self._is_in_memory(t) for t in self._operands(operation))
+        """Move elementwise operations to the only group that reads them, with the operations of the group that they
+        read.
+        """
+        for operation in reversed(tuple(group.operations)):
+            target = self._only_reader(operation, group) if operation in group.operations else None
+            if target is not None and not target.is_in_place:
+                moved = self._chain(operation, group, target)
+                if len(target.operations) + len(moved) <= MOST:
+                    for each in moved:
+                        self._move(each, group, target)
+
+    def _chain(self, operation: Operation, group: Group, target: Group) -> list[Operation]:
+        """An operation and those of its group whose results it needs and are not in memory, the last one first.
+
+        Empty if they cannot move to the target: they must be elementwise, and read by one another and the target only.
+        """
+        wanted, found = {operation}, list[Operation]()
+        for each in reversed(group.operations):
+            if each not in wanted:
+                continue
+            readers = [reader for tensor in each.made for reader in self.readers.get(tensor, ())]
+            if each.kind is not Kind.ELEMENTWISE or any(
+                reader.kind not in _ALONG or (reader not in wanted and reader not in target.operations)
+                for reader in readers
             ):
-                group.operations.remove(operation)
-                place = min(target.operations.index(each) for each in readers)
-                # Operations before it may read through the same copies: these stay where they are.
-                ahead = target.operations[:place]
-                through = dict.fromkeys(self._read_through(operation))
-                moved = [*(each for each in through if each not in ahead), operation]
-                behind = [each for each in target.operations[place:] if each not in moved]
-                target.operations = [*ahead, *moved, *behind]
-                self.homes.update(dict.fromkeys(operation.made, target))
+                return []
+            found.append(each)
+            inside = [tensor for tensor in self._operands(each) if self.homes.get(tensor) is group]
+            wanted.update(self.makers[tensor] for tensor in inside if not self._is_in_memory(tensor))
+        return found if len(found) == 1 or _kinds(target) <= {*_ALONG} else []
+
+    def _move(self, operation: Operation, group: Group, target: Group) -> None:
+        """Move an operation to another group, before its readers."""
+        group.operations.remove(operation)
+        readers = {reader for tensor in operation.made for reader in self.readers[tensor]}
+        place = min(number for number, each in enumerate(target.operations) if each in readers)
+        # Operations before it may read through the same copies: these stay where they are.
+        ahead = target.operations[:place]
+        through = dict.fromkeys(self._read_through(operation))
+        moved = [*(each for each in through if each not in ahead), operation]
+        behind = [each for each in target.operations[place:] if each not in moved]
+        target.operations = [*ahead, *moved, *behind]
+        self.homes.update(dict.fromkeys(operation.made, target))
 
     def _operands(self, operation: Operation) -> list[Tensor]:
         return [source for tensor in operation.tensors for source in self._sources(tensor)]
@@ -245,6 +273,11 @@ def _in_place(graph: Graph) -> set[Operation]:
             for tensor, place in operation.pieces
         )
     }
+
+
+def _kinds(group: Group) -> set[Kind]:
+    """The kinds of a group's operations that compute something."""
+    return {each.kind for each in group.operations} - {Kind.VIEW}
 
 
 def _moves(operation: Operation) -> bool:

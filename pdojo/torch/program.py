@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 import torch
+from torch._C._dynamo.guards import _empty_strided_cpu as empty_strided  # a third of the time of PyTorch's function
 from torch.fx import Node
 
 from pdojo.backends.calling.arrays import ALIGNMENT
@@ -44,7 +45,7 @@ class Layout:
 
     def new(self) -> torch.Tensor:
         """New memory."""
-        return torch.empty_strided(self.shape, self.strides, dtype=self.dtype)
+        return empty_strided(self.shape, self.strides, self.dtype)
 
 
 class RegionStep:
@@ -76,15 +77,27 @@ class RegionStep:
 
     def __call__(self, values: Environment) -> None:
         """Compute the results of the region."""
-        inputs = self.given(values)
-        outputs = [layout.new() for _, layout in self._outputs]
-        self.compiled.run_at([each.data_ptr() for each in inputs], [each.data_ptr() for each in outputs])
-        values.update(zip([key for key, _ in self._outputs], outputs, strict=True))
+        # A call of a small kernel takes no longer than this code, which therefore calls no functions of Python.
+        inputs: list[torch.Tensor] = []
+        addresses: list[int] = []
+        for key, layout in self._inputs:
+            tensor = values[key]
+            address = tensor.data_ptr()
+            if address % ALIGNMENT or tensor.stride() != layout.strides or tensor.dtype != layout.dtype:
+                tensor = _as_laid_out(tensor, layout)
+                address = tensor.data_ptr()
+            inputs.append(tensor)
+            addresses.append(address)
+        made: list[int] = []
+        for key, layout in self._outputs:
+            tensor = values[key] = empty_strided(layout.shape, layout.strides, layout.dtype)
+            made.append(tensor.data_ptr())
+        self.compiled.run_at(addresses, made)
         for key, layout, source in self._copies:
-            made = layout.new()
+            copy = layout.new()
             whole = _as_laid_out(values[source], _input_layout(source)) if isinstance(source, tuple) else source
-            _flat(made).copy_(_flat(whole))
-            values[key] = made
+            _flat(copy).copy_(_flat(whole))
+            values[key] = copy
 
     def given(self, values: Environment) -> list[torch.Tensor]:
         """The inputs that kernels read, as they take them."""
@@ -192,29 +205,34 @@ class Program:
         self.steps = [wrap(step, plan) if isinstance(step, RegionStep) else step for step in steps]
         results = {key_of(each) for each in plan.outputs if isinstance(each, Node) and each not in plan.numbers}
         last = {key: number for number, step in enumerate(steps) for key in step.read if key not in results}
-        self._dying = [[key for key in dict.fromkeys(step.read) if last.get(key) == n] for n, step in enumerate(steps)]
-        """The tensors that no later step needs, for each step."""
-        self._placeholders = [node for node in plan.module.graph.nodes if node.op == "placeholder"]
+        dying = [[key for key in dict.fromkeys(step.read) if last.get(key) == n] for n, step in enumerate(steps)]
+        self._schedule = list(zip(self.steps, dying, strict=True))
+        """The steps, each with the tensors that no later step needs."""
+        self._given: list[Key] = [(node, 0) for node in plan.module.graph.nodes if node.op == "placeholder"]
         self._known = {key: tensor for key, tensor in plan.static.items() if key[0].op != "placeholder"}
         given = {t.untyped_storage().data_ptr() for key, t in plan.static.items() if key[0].op == "placeholder"}
         self._fresh = {key for key, t in self._known.items() if t.untyped_storage().data_ptr() not in given}
         """The known tensors that are no views of parameters; each call returns new ones."""
+        self._results = [_result(each, plan) for each in plan.outputs]
 
     def __call__(self, arguments: list[Any]) -> list[Any]:
         """The results of the graph. The list of arguments is emptied, so that tensors live no longer than needed."""
         values = self.environment(arguments)
         arguments.clear()
-        for step, dying in zip(self.steps, self._dying, strict=True):
+        for step, dying in self._schedule:
             step(values)
             for key in dying:
                 del values[key]
-        return [self._result(each, values) for each in self.plan.outputs]
+        fresh = self._fresh
+        return [
+            value if key is None else values[key].clone() if key in fresh else values[key]
+            for key, value in self._results
+        ]
 
     def environment(self, arguments: Sequence[Any]) -> Environment:
         """The tensors that are there when a call begins."""
         values: Environment = dict(self._known)
-        for node, value in zip(self._placeholders, arguments, strict=True):
-            values[node, 0] = value  # a number, or the token of effects, where it is no tensor
+        values.update(zip(self._given, arguments, strict=True))  # Some are numbers, or the token of effects.
         return values
 
     def _views(self, node: Node, made: set[Node]) -> list[TorchStep]:
@@ -225,10 +243,9 @@ class Program:
         made.add(key[0])
         return [*self._views(self.plan.views[key[0]][0], made), TorchStep(key[0], self.plan)]
 
-    def _result(self, node: Any, values: Environment) -> Any:
-        if not isinstance(node, Node):
-            return node
-        if node in self.plan.numbers:
-            return self.plan.numbers[node]
-        key = key_of(node)
-        return values[key].clone() if key in self._fresh else values[key]
+
+def _result(each: Any, plan: Plan) -> tuple[Key | None, Any]:
+    """The tensor that a result of a graph is; None, and its value, if it is no tensor."""
+    if not isinstance(each, Node):
+        return None, each
+    return (None, plan.numbers[each]) if each in plan.numbers else (key_of(each), None)

@@ -203,6 +203,13 @@ def test_windows_with_a_stride_are_read_as_whole_vectors() -> None:
     check("maxpool", "2x3x20x70,K=3,S=2,P=1")
 
 
+def test_elements_in_turns_are_written_in_vectors() -> None:
+    nest = tuned_for("rotary_interleaved", "2x50x4x128", machine("x86-64-avx2")).game.program.nest
+    assert len(nest.writers["y"]) == 2
+    assert all(leaf.chain[-1].mapping is Mapping.VECTOR for leaf in nest.leaves)
+    check("rotary_interleaved", "2x50x4x128")
+
+
 def test_sums_of_the_pass_are_more_exact_than_in_order() -> None:
     """Deviations from a mean that is large beside them."""
     x = (np.random.default_rng(0).standard_normal((64, 4096)) + 100).astype(np.float32)

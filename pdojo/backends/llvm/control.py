@@ -11,13 +11,14 @@ from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
 from pdojo.backends.common.walk import LoopBounds, NestWalk, decided, describe
+from pdojo.backends.llvm.interleave import store_in_turns, turns_of
 from pdojo.backends.llvm.memory import Reach
-from pdojo.backends.llvm.statement import emit_lanes, emit_statement, lane_mask
+from pdojo.backends.llvm.statement import computed_lanes, emit_lanes, emit_statement, lane_mask
 from pdojo.backends.llvm.tensor import TensorUnit
 from pdojo.backends.llvm.transpose import emit_square, square_copy
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.view.nest import Leaf, Scope
+from pdojo.dialect.view.nest import Leaf, Node, Scope
 from pdojo.errors import LoweringError
 
 INSTANCE_LIMIT = 1 << 14
@@ -58,6 +59,24 @@ class NestCode(NestWalk):
         self.reach, self.parallel, self.budget, self.tensor = reach, parallel, budget, tensor
         self.code = reach.code
         super().__init__(self.code.known, self.code.extents)
+
+    def nodes(self, nodes: Sequence[Node]) -> None:
+        """Append the code of nodes, in order; vectors whose elements take turns in memory are stored together."""
+        turns = turns_of(self.reach, nodes)
+        if not turns:
+            super().nodes(nodes)
+            return
+        values: dict[Scope, SSAValue] = {}
+        for node in nodes:
+            if not isinstance(node, Scope) or node not in turns:
+                super().nodes([node])
+                continue
+            with self.inside(node):
+                (leaf,) = node.leaves
+                self._spend_lanes(node, leaf)
+                values[node] = computed_lanes(self.reach, leaf, node.depth, None)
+            if node is turns[node].last:
+                store_in_turns(self.reach, turns[node], [values[scope] for scope in turns[node].places])
 
     def statement(self, leaf: Leaf) -> None:
         """Append the code of a statement."""
@@ -136,9 +155,7 @@ class NestCode(NestWalk):
 
     def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
         """Append a statement on vectors, under a mask if the guard requires one."""
-        if scope.extent > MAX_LANES:
-            raise LoweringError(f"{describe(scope)} has more than {MAX_LANES} lanes; tile it to the vector length")
-        self.budget.spend(leaf)
+        self._spend_lanes(scope, leaf)
         code = self.code
         own = [code.bind(g) for g in bounds.own]
         masked = [g for g in own if decided(g, code.extents) is not True]
@@ -155,6 +172,12 @@ class NestCode(NestWalk):
         after = code.skip_unless(code.emit(llvm.CallIntrinsicOp(name, [mask], [i1])))
         emit_lanes(self.reach, leaf, scope, mask)
         code.rejoin(after)
+
+    def _spend_lanes(self, scope: Scope, leaf: Leaf) -> None:
+        """Count a statement on vectors; raises LoweringError if it has too many lanes."""
+        if scope.extent > MAX_LANES:
+            raise LoweringError(f"{describe(scope)} has more than {MAX_LANES} lanes; tile it to the vector length")
+        self.budget.spend(leaf)
 
     def _some_lane_runs(self, constraints: Sequence[Expr], scope: Scope) -> bool:
         """Whether the first or the last lane runs in every iteration of the scopes around the vector."""

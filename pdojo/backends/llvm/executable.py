@@ -111,7 +111,9 @@ class LoadedKernel:
     def __post_init__(self) -> None:
         kinds = [*([ctypes.c_void_p] * (len(self.arguments) + 1)), ctypes.c_int]
         self._function = ctypes.CFUNCTYPE(None, *kinds)(self.code.address)
-        self._concurrent = self.code.source.parallel and self.threads > 1
+        source = self.code.source
+        self._concurrent = source.parallel and self.threads > 1
+        self._workspace_bytes = source.shared_bytes + source.thread_bytes * self.threads
 
     def __call__(self, /, *arrays: AnyArray, **named: AnyArray) -> Outputs:
         """Run the kernel; raises UsageError, naming the array, if one does not fit."""
@@ -173,7 +175,7 @@ class LoadedKernel:
     def bound(self, views: Sequence[NDArray[Any]]) -> Callable[[], None]:
         """A function that runs the code on checked arrays."""
         pointers = [v.ctypes.data for v in views]
-        size = self._workspace_bytes()
+        size = self._workspace_bytes
         workspace = _Workspace.of(size) if size else None
         function, threads = self._function, self.threads
         place = None if workspace is None else workspace.address
@@ -202,11 +204,11 @@ class LoadedKernel:
         """Run the code on checked arrays."""
         self.run_at([v.ctypes.data for v in views])
 
-    def run_at(self, pointers: list[int]) -> None:
+    def run_at(self, pointers: Sequence[int]) -> None:
         """Run the code on arrays at these addresses, in the order of `arguments`; nothing is checked."""
         if self._concurrent:
             start_threads()
-        size = self._workspace_bytes()
+        size = self._workspace_bytes
         if not size:
             self._function(*pointers, None, self.threads)
             return
@@ -218,10 +220,6 @@ class LoadedKernel:
             workspace = _Workspace.of(size)
         self._function(*pointers, workspace.address, self.threads)
         self._workspaces.append(workspace)
-
-    def _workspace_bytes(self) -> int:
-        source = self.code.source
-        return source.shared_bytes + source.thread_bytes * self.threads
 
 
 @dataclass(eq=False, repr=False)

@@ -17,6 +17,11 @@ Effort: TypeAlias = Literal["search", "full"]
 """Pass pipelines. `search`: promotion to registers, redundancy, loop-invariant motion; `full`: LLVM's O3."""
 
 
+_UNUSED = {"x86_64": ("sse4a",)}
+"""Features that no code uses.
+
+SSE4A has no instructions on AVX's registers. Among AVX instructions, an `extrq`, which LLVM selects for masks of bytes,
+took some 300 cycles (AMD EPYC, Zen 3)."""
 _ABI = {"riscv64": "lp64d"}
 """Calling conventions that LLVM does not select itself; these pass floats in floating-point registers."""
 _TRIPLES = {a: f"{a}-unknown-linux-gnu" for a in ("aarch64", "riscv64", "x86_64")}
@@ -45,9 +50,10 @@ class Processor:
     def target_machine(self, effort: Effort, *, jit: bool = True) -> llvm.TargetMachine:
         """LLVM's target machine, for code in this process (`jit`) or for position-independent object files."""
         target = llvm.Target.from_triple(self.triple)
+        unused = [f"-{feature}" for feature in _UNUSED.get(self.architecture, ())]
         return target.create_target_machine(
             cpu=self.name,
-            features=self.features,
+            features=",".join(filter(None, [self.features, *unused])),
             opt=3 if effort == "full" else 2,
             reloc="default" if jit else "pic",
             codemodel="jitdefault" if jit else "default",

@@ -88,11 +88,12 @@ def emit_lanes(reach: Reach, leaf: Leaf, scope: Scope, mask: SSAValue | None) ->
     """Append a statement for all lanes of its vector scope; `mask` selects the active lanes (None: all)."""
     code = reach.code
     depth = scope.depth
+    if leaf.accumulate is None:
+        value = computed_lanes(reach, leaf, depth, mask)
+        store_lanes(reach, reach.place(leaf.output, leaf), value, depth, mask)
+        return
     operands = [_operand_lanes(reach, leaf, i, depth, mask) for i in leaf.inputs]
     place = reach.place(leaf.output, leaf)
-    if leaf.accumulate is None:
-        store_lanes(reach, place, _computed(reach, leaf, operands), depth, mask)
-        return
     shape = lanes_of(place.index, depth, code.extents)
     if shape.uniform:
         _accumulate_all(reach, leaf, replace(place, index=shape.base), operands, mask)
@@ -107,6 +108,11 @@ def emit_lanes(reach: Reach, leaf: Leaf, scope: Scope, mask: SSAValue | None) ->
         store_lanes(reach, place, fused(code, operands[0], operands[1], old, place.buffer.dtype), depth, mask)
         return
     store_lanes(reach, place, _combined(reach, leaf, _computed(reach, leaf, operands), old), depth, mask)
+
+
+def computed_lanes(reach: Reach, leaf: Leaf, depth: int, mask: SSAValue | None) -> SSAValue:
+    """The results of a statement for all lanes of its vector scope, not stored yet."""
+    return _computed(reach, leaf, [_operand_lanes(reach, leaf, i, depth, mask) for i in leaf.inputs])
 
 
 def _accumulate_all(
@@ -160,9 +166,12 @@ def _index_lanes(reach: Reach, expression: Expr, dtype: str, depth: int) -> SSAV
 def lane_mask(reach: Reach, constraints: list[Expr], depth: int) -> SSAValue | None:
     """The mask of the lanes that satisfy `e >= 0` for all constraints; None without constraints."""
     code = reach.code
+    shapes = [lanes_of(constraint, depth, code.extents) for constraint in constraints]
+    if shapes and all(shape.offsets is not None and shape.base.is_constant for shape in shapes):
+        rows = [[shape.base.constant + offset >= 0 for offset in shape.offsets or ()] for shape in shapes]
+        return code.vector_constant([-all(lane) for lane in zip(*rows, strict=True)], 1)
     total: SSAValue | None = None
-    for constraint in constraints:
-        shape = lanes_of(constraint, depth, code.extents)
+    for constraint, shape in zip(constraints, shapes, strict=True):
         if shape.offsets is None:
             values = index_lanes(code, constraint, depth)
             limits = code.vector_constant([0] * code.extents[depth], 64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, IntegerType, VectorType, i32
+from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, IntegerType, VectorType, i32
 from xdsl.ir import Attribute, SSAValue
 
 from pdojo.backends.llvm.code import FunctionCode
@@ -35,6 +35,14 @@ def splat_constant(code: FunctionCode, value: int, kind: Attribute) -> SSAValue:
     assert isinstance(element, IntegerType)
     width = element.width.data
     return code.integer(value, width) if count is None else code.vector_constant([value] * count, width)
+
+
+def known_lanes(mask: SSAValue) -> list[bool] | None:
+    """The lanes of a constant mask; None for other masks."""
+    op = mask.owner
+    if not isinstance(op, llvm.ConstantOp) or not isinstance(op.value, DenseIntOrFPElementsAttr):
+        return None
+    return [bool(lane) for lane in op.value.get_values()]
 
 
 def reverse(code: FunctionCode, vector: SSAValue) -> SSAValue:

@@ -116,6 +116,46 @@ def test_a_reduction_joins_elementwise_operations_unless_its_row_is_long() -> No
         assert names(made.finish(made("divide", lambda a, b: a / b, e, total))) == groups
 
 
+def test_a_long_row_that_nothing_else_reads_is_summed_up_where_it_is_computed() -> None:
+    made = Graphs()
+    x, y = made.input("x", 4, 1 << 15), made.input("y", 4, 1 << 15)
+    product = made("product", lambda a, b: a * b, made("exp", build.exp, x), y)
+    graph = made.finish(made("relu", build.relu, made("sum", lambda a: build.sum(a, axis=(0, 1)), product)))
+    assert names(graph) == [["exp", "product", "sum", "relu"]]
+    a, b = constant(4, 1 << 15), constant(4, 1 << 15)
+    wanted = max(0.0, float((np.exp(a.astype(np.float64)) * b).sum()))
+    assert np.allclose(run(graph, a, b)[0], wanted, rtol=1e-4)
+
+
+def test_operations_move_to_their_only_reader_with_what_they_read() -> None:
+    """Both parts of interleaved elements are computed where they are put together."""
+    made = Graphs()
+    x, c, s = made.input("x", 4, 16), made.input("c", 4, 8), made.input("s", 4, 8)
+    even, odd = (made("part", lambda a, n=n: a[:, n::2], x) for n in (0, 1))
+
+    def product(a: Operand, b: Operand) -> Operand:
+        return made("product", lambda a, b: a * b, a, b)
+
+    first = made("difference", lambda a, b: a - b, product(even, c), product(odd, s))
+    second = made("total", lambda a, b: a + b, product(even, s), product(odd, c))
+    graph = made.finish(made("stack", lambda a, b: build.stack([a, b], -1), first, second))
+    assert len(names(graph)) == 1
+    v, cos, sin = constant(4, 16), constant(4, 8), constant(4, 8) + 1
+    e, o = v[:, ::2], v[:, 1::2]
+    assert np.allclose(run(graph, v, cos, sin)[0], np.stack([e * cos - o * sin, e * sin + o * cos], -1), atol=1e-6)
+
+
+def test_operations_that_others_read_stay() -> None:
+    made = Graphs()
+    x, y, w = made.input("x", 4, 8), made.input("y", 4, 8), made.input("w", 8, 8)
+    scaled = made("scale", lambda a: a * 2, x)
+    shifted = made("shift", lambda a: a + 1, scaled)
+    product = made("product", build.matmul, scaled, w)
+    total = made("total", lambda a, b: a + b, shifted, made("exp", build.exp, y))
+    # The product reads `scale`, which therefore is in memory; `shift` alone moves.
+    assert names(made.finish(product, total)) == [["scale"], ["product"], ["exp", "shift", "total"]]
+
+
 def test_views_take_no_kernel_and_no_memory() -> None:
     made = Graphs()
     x = made.input("x", 4, 8)

@@ -7,7 +7,7 @@ from math import prod
 
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.rules.lanes import Stride, lane_stride
+from pdojo.dialect.rules.lanes import Stride, lane_stride, linear_address
 from pdojo.dialect.view.nest import Access, Leaf, Node, Scope, fact
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.dimensions import indexed_by
@@ -77,6 +77,8 @@ def _own_loops(leaf: Leaf) -> list[Scope]:
     return loops
 
 
+TURNS = (2, 4)
+"""Numbers of statements that may write the elements of an array in turns."""
 _VALUE = {
     Stride.CONTIGUOUS: 2.0,
     Stride.BROADCAST: 1.0,
@@ -86,16 +88,35 @@ _VALUE = {
 }
 
 
-def _vector_loop(leaf: Leaf) -> Scope | None:
+def _vector_loop(builder: PassBuilder, leaf: Leaf) -> Scope | None:
     """The innermost loop among those with the most contiguous accesses; None if no loop pays."""
     best: tuple[float, Scope] | None = None
     for scope in _own_loops(leaf):
         value = sum(_VALUE[lane_stride(a.index, a.array.shape, scope.depth)] for a in leaf.accesses)
+        if _takes_turns(builder, leaf, scope):
+            value += _VALUE[Stride.CONTIGUOUS] - _VALUE[Stride.STRIDED]
         if best is None or value > best[0]:
             best = value, scope
     if best is not None and best[0] > 0:
         return best[1]
     return _stored_along(leaf) if leaf.accumulate is None else None
+
+
+def _takes_turns(builder: PassBuilder, leaf: Leaf, scope: Scope) -> bool:
+    """True if statements write the elements of an array in turns, with a loop like `scope` around each.
+
+    Backends store their vectors together, as whole vectors.
+    """
+    writers = builder.nest.writers[leaf.output.array.name]
+    step, array = len(writers), leaf.output.array
+    if step not in TURNS or any(writer.accumulate is not None for writer in writers):
+        return False
+    addresses = [linear_address(writer.output.index, array.shape) for writer in writers]
+    own = linear_address(leaf.output.index, array.shape)
+    along = all(
+        any(each.coefficient(s.depth) == step for s in w.chain) for w, each in zip(writers, addresses, strict=True)
+    )
+    return own.coefficient(scope.depth) == step and along and len({each.constant % step for each in addresses}) == step
 
 
 def _stored_along(leaf: Leaf) -> Scope | None:
@@ -109,7 +130,7 @@ def _stored_along(leaf: Leaf) -> Scope | None:
 
 def vectorize_statement(builder: PassBuilder, identifier: str) -> None:
     """Vectorise a statement along its contiguous loop, with the rest peeled off."""
-    loop = _vector_loop(builder.leaf(identifier))
+    loop = _vector_loop(builder, builder.leaf(identifier))
     if loop is None:
         return
     while (inner := builder.leaf(identifier).parent) is not None and inner.id != loop.id:
