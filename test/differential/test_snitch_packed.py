@@ -196,6 +196,43 @@ def test_a_sum_of_lanes_in_a_register_is_an_operand_again() -> None:
     agree(program, found, interpret_stepwise(program, inputs))
 
 
+def test_hardware_loops_add_lanes() -> None:
+    """Four sums at a time take an instruction a word, and special values win."""
+    text = """\
+kernel k(x) -> (y)
+x f32 [8, 16] heap align 8
+y f32 [8] heap
+s f32 [2:N, 4] register
+
+2:s
+| 4:u s[{0},{1}] = 0
+| 8:f 4:u 2:v s[{0},{2}] += x[{0}*4+{2},{1}*2+{3}]
+| 4:u y[{0}*4+{1}]!ordinary = s[{0},{1}]
+"""
+    program = kernel(text)
+    for seed in range(3):
+        inputs = random_inputs(parameters_of(nest_of(program)), seed)
+        inputs["x"][:] = np.random.default_rng(seed).integers(-99, 99, inputs["x"].shape)
+        inputs["x"][seed] = -np.inf
+        inputs["x"][seed + 1, seed] = np.nan
+        found, result = run_snitch(program, inputs, DIVIDES)
+        agree(program, found, interpret_stepwise(program, inputs))
+        assert result.cycles < 130
+    lines = snitch_source(program, DIVIDES).text.splitlines()
+    (start,) = [number for number, line in enumerate(lines) if "frep.o" in line]
+    assert all("vfsum.s" in line for line in lines[start + 1 : start + 5])
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+def test_a_number_for_all_lanes_is_added_for_each(dtype: str) -> None:
+    lanes = 2 if dtype == "f32" else 4
+    declared = f"kernel k(x) -> (y)\nx {dtype} [8] heap align 8\ny {dtype} [8] heap align 8\n\n"
+    program = kernel(f"{declared}8\n| y[{{0}}] = 0\n| {lanes}:v y[{{0}}] += x[{{0}}]\n")
+    inputs = {"x": np.array([1, -2, 3, 0.5, 64, -7, np.inf, np.nan], "f4" if lanes == 2 else "f2")}
+    found, _ = run_snitch(program, inputs, DIVIDES)
+    agree(program, found, {"y": inputs["x"] * inputs["x"].dtype.type(lanes)})
+
+
 RECIPES = ["exp", "exp2", "tanh", "exp_approx", "tanh_approx", "erf_approx"]
 
 

@@ -107,8 +107,10 @@ class _SnitchLowering(NestWalk):
         """The whole function."""
         for node in self.nest.children:
             with self.code.frame(FrameKind.NEST) as frame:
+                self.regions.begin(node)
                 self.nodes([node])
-                self.regions.end_nest()
+                if node is self.nest.children[-1]:
+                    self.regions.end()
             self.code.close_nest(frame)
         self.code.finished[:0] = self.entry
         lines, frame_bytes = finish(self.code, self.stack.size, self.nest.symbol)

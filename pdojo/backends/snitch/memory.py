@@ -34,6 +34,10 @@ class Accesses:
         emit = code.f if dtype.startswith("f") else code.x
         return emit(_LOADS[dtype], base, immediate=offset)
 
+    def load_word(self, place: OffsetAddress) -> Register:
+        """Load 32 bits into an integer register."""
+        return self.code.x("lw", place.base, immediate=place.offset)
+
     def store(self, value: Value, place: OffsetAddress, dtype: str) -> None:
         """Store an element."""
         code, base, offset = self.code, place.base, place.offset
@@ -46,7 +50,8 @@ class Accesses:
             bits = code.x("srli", code.x("fmv.x.w", value), immediate=16)
             code.emit("sh", (), (base, bits), offset)
             return
-        code.emit(_STORES[dtype], (), (base, value), offset)
+        is_word = dtype == "f32" and value.kind == "x"
+        code.emit("sw" if is_word else _STORES[dtype], (), (base, value), offset)
 
     def pair_place(self, place: OffsetAddress) -> OffsetAddress:
         """The place in a form whose second word is in reach of loads, too."""

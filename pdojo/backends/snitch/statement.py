@@ -21,6 +21,9 @@ from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.rules.hardware_loops import exact_reciprocal
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Scope
 
+_UNROLLED = 4
+"""Fewest copies that the core makes at a time: a load takes so many cycles."""
+
 
 @dataclass
 class Statements:
@@ -76,10 +79,36 @@ class Statements:
     # Scalars
 
     def _scalar(self, leaf: Leaf) -> None:
+        source = self._copied(leaf)
+        if source is not None:
+            # Beside hardware loops, the core copies words while the floating-point unit computes.
+            self.write(leaf, self.accesses.load_word(self.place(source, leaf)), None)
+            return
         operands = [self.operand(i, leaf) for i in leaf.inputs]
         target = self.target(leaf)
         old = self.read(leaf.output, leaf) if leaf.accumulate is not None else None
         self.write(leaf, self.computed(leaf, operands, old, target), target)
+
+    def _copied(self, leaf: Leaf) -> Access | None:
+        """The source of a copy of an f32 that the core can make: from memory to memory, both without streams.
+
+        None for other statements, and if streams may still read the memory that the copy overwrites. One copy at a time
+        would wait for its load, so at least as many are unrolled as a load takes cycles.
+        """
+        (source, *others) = leaf.inputs
+        if leaf.function is not None or leaf.accumulate is not None or others or not isinstance(source, Access):
+            return None
+        around = leaf.parent
+        if around is None or around.mapping is not Mapping.UNROLL or around.extent < _UNROLLED:
+            return None
+        is_word = source.array.dtype == leaf.output.array.dtype == "f32"
+        is_loaded = is_word and self._is_in_memory(source, leaf, writes=False)
+        is_stored = is_loaded and self._is_in_memory(leaf.output, leaf, writes=True)
+        return source if is_stored and not self.regions.may_read(leaf.output.array.buffer, leaf) else None
+
+    def _is_in_memory(self, access: Access, leaf: Leaf, *, writes: bool) -> bool:
+        """Whether loads and stores make an access, not streams."""
+        return access.array.buffer in self.roots and self.regions.register(leaf, access, writes=writes) is None
 
     def computed(self, leaf: Leaf, operands: list[Value], old: Value | None, target: Value | None) -> Value:
         """The value that a statement stores; in `target` if the last instruction can write there."""

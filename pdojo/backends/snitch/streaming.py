@@ -4,7 +4,8 @@ Streams and the rest of the core access memory at different times. Turning strea
 writes, and stores by the floating-point unit may still be in flight when a stream starts to read. So the code waits
 
 - before a region, if one of its streams reads a buffer that the core may have stored to just before;
-- after a region for its writes, or after its nest if no other code of the nest accesses the same memory;
+- after a region for its writes, or before the next top-level node that accesses the same memory or uses the stream if
+  no other code of the nest does;
 - before a stream register starts to read while it may still be writing (`pdojo.backends.snitch.draining`);
 - before the number of reads per element changes, for all earlier floating-point instructions.
 """
@@ -25,7 +26,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.rules.hints import LANE, value_of
 from pdojo.dialect.rules.stream_patterns import Pattern, address_in_bytes
 from pdojo.dialect.rules.streams import DIVISIONS, FPU_FUNCTIONS, Stream, is_streamed, streams_of, walk_of
-from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope, leaves_of
+from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Node, Scope, leaves_of
 from pdojo.errors import LoweringError
 
 REPEAT, BOUND, STRIDE, READ, WRITE = 1, 2, 6, 24, 28
@@ -58,6 +59,8 @@ class Regions:
     """Buffers that the core has stored to without a stream since it last waited for its stores."""
     repeats: dict[int, int] = field(default_factory=dict[int, int])
     """Reads per element, minus one, to which each stream is set."""
+    _written: dict[int, set[Buffer]] = field(default_factory=dict[int, "set[Buffer]"])
+    """Buffers that each stream has written to since the code last waited for it."""
     _lanes: dict[Scope, list[LaneStream]] = field(default_factory=dict[Scope, list[LaneStream]])
     _uses: dict[Scope, StreamUse] = field(default_factory=dict[Scope, StreamUse])
 
@@ -126,11 +129,23 @@ class Regions:
         self.code.emit("csrci", immediate=1)
         use = self._use(region)
         self.draining.leave(use)
+        for one in self.streams(region):
+            if one.stream.writes:
+                self._written.setdefault(one.lane, set()).add(one.stream.access.array.buffer)
         for lane in sorted(use.drained):
             self._wait(lane)
 
-    def end_nest(self) -> None:
-        """Wait at the end of a top-level nest for streams that may be writing."""
+    def begin(self, node: Node) -> None:
+        """Wait before a top-level node for streams that may still write memory that it accesses, or that it uses."""
+        regions = self._regions(node)
+        used = {one.lane for region in regions for one in self.streams(region)}
+        accessed = {access.array.buffer for leaf in leaves_of(node) for access in leaf.accesses}
+        for lane in sorted(self.draining.writing):
+            if lane in used or self._written[lane] & accessed:
+                self._wait(lane)
+
+    def end(self) -> None:
+        """Wait at the end of the kernel for streams that may be writing."""
         for lane in sorted(self.draining.writing):
             self._wait(lane)
 
@@ -144,9 +159,12 @@ class Regions:
     def branch(self) -> Generator[None]:
         """A context whose emitted code, including its waits, may be skipped."""
         stored = set(self.stored)
+        written = {lane: set(buffers) for lane, buffers in self._written.items()}
         with self.draining.branch():
             yield
         self.stored |= stored
+        for lane, buffers in written.items():
+            self._written.setdefault(lane, set()).update(buffers)
 
     def _use(self, region: Scope) -> StreamUse:
         if region not in self._uses:
@@ -162,6 +180,19 @@ class Regions:
     def note_store(self, buffer: Buffer) -> None:
         """Record that the core stores to a buffer without a stream."""
         self.stored.add(buffer)
+
+    def may_read(self, buffer: Buffer, leaf: Leaf) -> bool:
+        """Whether streams may still read a buffer when a statement runs: in its top-level node, or in an earlier one.
+
+        Floating-point stores wait for earlier instructions, which read the streams; stores of the core do not.
+        """
+        node = leaf.chain[0] if leaf.chain else leaf
+        return any(
+            not one.stream.writes and one.stream.access.array.buffer is buffer
+            for region in self.nest.scopes
+            if region.mapping is Mapping.STREAM and (region.chain[0] is node or region.leaves[0].order < leaf.order)
+            for one in self.streams(region)
+        )
 
     def _stored_around(self, region: Scope) -> set[Buffer]:
         """Buffers that statements of the nest store to without streams, possibly just before the region."""
@@ -183,6 +214,7 @@ class Regions:
         code, again = self.code, self.code.label("written")
         number = code.li(STATUS << 5 | lane)
         several = self.draining.drain(lane) > 1
+        self._written.pop(lane, None)
         code.emit("label", immediate=again)
         status = code.x("scfgr", number)
         if several:
@@ -211,15 +243,15 @@ class Regions:
             return False
         return any(
             other.lane == one.lane and other.stream.writes
-            for scope in self._regions(region)
+            for scope in self._regions(region.chain[0])
             if scope is not region
             for other in self.streams(scope)
         )
 
     @staticmethod
-    def _regions(region: Scope) -> Iterable[Scope]:
-        """All regions of a region's top-level nest."""
-        found = (next((s for s in leaf.chain if s.mapping is Mapping.STREAM), None) for leaf in region.chain[0].leaves)
+    def _regions(node: Node) -> Iterable[Scope]:
+        """All regions of a top-level node."""
+        found = (next((s for s in leaf.chain if s.mapping is Mapping.STREAM), None) for leaf in leaves_of(node))
         return dict.fromkeys(scope for scope in found if scope is not None)
 
     # Configuration
@@ -266,7 +298,7 @@ class Regions:
     def _everywhere(self, region: Scope, lane: int) -> dict[int, set[int]]:
         """All values in the nest of a lane's registers; a register with a single value is set before the nest."""
         found: dict[int, set[int]] = {}
-        for other in self._regions(region):
+        for other in self._regions(region.chain[0]):
             for one in self.streams(other):
                 if one.lane == lane:
                     for register, value in self._settings(one).items():

@@ -114,11 +114,10 @@ def replicated_input(leaf: Leaf) -> int | None:
     None if no input is so, or several are.
     """
     lanes = leaf.chain[-1]
-    shared = [
-        k
-        for k, value in enumerate(leaf.inputs)
-        if isinstance(value, Access) and not any(e.uses(lanes.depth) for e in value.index)
-    ]
+    if leaf.function is None and leaf.accumulate is not None and not _moves(leaf.output, lanes):
+        # A sum over the lanes adds every lane.
+        return None
+    shared = [k for k, value in enumerate(leaf.inputs) if isinstance(value, Access) and not _moves(value, lanes)]
     if len(shared) != 1:
         return None
     (position,) = shared
@@ -146,12 +145,23 @@ def _lanes_problem(nest: Nest, leaf: Leaf) -> Reason | None:
     for access in leaf.accesses:
         index, width = physical_index(access, leaf.chain), byte_width(access.array.dtype)
         if not any(e.uses(lanes.depth) for e in index):
-            if access is number and _is_single(nest, access.array.buffer):
+            is_number = access is number or (access is leaf.output and sums_lanes(leaf))
+            if is_number and _is_single(nest, access.array.buffer):
                 continue
             return Reason(f"{describe_access(access)} is one number for all lanes; hardware loops need it in each lane")
         if access.array.buffer.memory is Memory.REGISTER and not _is_whole(access, leaf, width):
             return Reason(f"{describe_access(access)} is no whole register of {WORD // width} lanes")
     return None
+
+
+def sums_lanes(leaf: Leaf) -> bool:
+    """Whether one instruction adds all lanes of a vector statement's value to one number: a sum of f32."""
+    is_sum = leaf.accumulate == "arith.addf" and not leaf.contracted
+    return is_sum and leaf.output.array.dtype == "f32" and not _moves(leaf.output, leaf.chain[-1])
+
+
+def _moves(access: Access, lanes: Scope) -> bool:
+    return any(e.uses(lanes.depth) for e in access.index)
 
 
 def _is_single(nest: Nest, buffer: Buffer) -> bool:

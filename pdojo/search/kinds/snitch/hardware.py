@@ -9,15 +9,17 @@ from pdojo.backends.snitch.math import constants_of
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.rules.hints import ORDINARY
 from pdojo.dialect.rules.streams import streams_of
-from pdojo.dialect.view.nest import Node, Scope
+from pdojo.dialect.view.nest import Buffer, Node, Scope
 from pdojo.dialect.view.storage import physical_shape
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.loops import tile
-from pdojo.search.kinds.snitch.packing import is_streamable
+from pdojo.search.kinds.snitch.packing import is_streamable, lanes_along
 from pdojo.search.kinds.snitch.registers import INVARIANT, STRAIGHT, invariants, is_innermost, is_load, scope_of, stage
 
 ROOM = 25
 """Registers for constants, and for values from outside, in a region: streams and functions need the others."""
+
+REGION = "the region has one iteration, the loop is inside"
 
 
 def stream(builder: PassBuilder, when: Callable[[Scope], bool] = lambda _: True) -> None:
@@ -153,11 +155,21 @@ def _stream(builder: PassBuilder, identifier: str, when: Callable[[Scope], bool]
         builder.transact(lambda: _wrapped(builder, scope))
         return
     if any(
-        builder.transact(lambda spare=spare: _streamed(builder, identifier, spare=spare)) for spare in (False, True)
+        builder.transact(lambda spare=spare: _streamed(builder, _region(builder, identifier), spare=spare))
+        for spare in (False, True)
     ):
         return
     for child in scope.children:
         _stream(builder, child.id, when)
+
+
+def _region(builder: PassBuilder, identifier: str) -> str:
+    """The scope to stream: the loop, or a scope around it if it may become a hardware loop around another one."""
+    scope = scope_of(builder, identifier)
+    loops = [c for c in scope.children if isinstance(c, Scope) and c.mapping is Mapping.SEQUENTIAL]
+    if scope.extent == 1 or len(scope.children) == 1 or len(loops) != 1 or not is_innermost(loops[0]):
+        return scope.id
+    return tile(builder, scope, scope.extent, REGION).outer
 
 
 def _streamed(builder: PassBuilder, identifier: str, *, spare: bool) -> bool:
@@ -185,10 +197,16 @@ def _registers(builder: PassBuilder, scope: Scope) -> int:
     outside = {a.array.buffer for leaf in builder.nest.leaves if leaf not in leaves for a in leaf.accesses}
     shared = {a.array.buffer for leaf in leaves for a in leaf.accesses} & outside
     values = [b for b in shared if b.memory is Memory.REGISTER]
-    return max(constants, default=0) + sum(prod(physical_shape(builder.nest, b)) for b in values)
+    return max(constants, default=0) + sum(_registers_of(builder, b) for b in values)
+
+
+def _registers_of(builder: PassBuilder, buffer: Buffer) -> int:
+    """Number of registers of a buffer, whose elements may be packed."""
+    lanes = max(lanes_along(builder, buffer.names[0], d) for d in range(len(buffer.shape))) if buffer.shape else 1
+    return prod(physical_shape(builder.nest, buffer)) // lanes
 
 
 def _wrapped(builder: PassBuilder, scope: Scope) -> bool:
     """Stream an innermost loop: a scope is either a streaming region or a hardware loop, so the region is around it."""
-    tiles = tile(builder, scope, scope.extent, "the region has one iteration, the loop is inside")
+    tiles = tile(builder, scope, scope.extent, REGION)
     return _streamed(builder, tiles.outer, spare=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.rules.streams import FPU_FUNCTIONS
@@ -10,13 +11,13 @@ from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.loops import sink, tile
 from pdojo.search.kinds.snitch.hardware import share_innermost
-from pdojo.search.kinds.snitch.packing import is_streamable, partial_sums
-from pdojo.search.kinds.snitch.registers import scope_of
+from pdojo.search.kinds.snitch.packing import is_streamable, lanes_along, partial_sums
+from pdojo.search.kinds.snitch.registers import REGISTERS, scope_of
 
 COPIES = 4
 """Number of interleaved results: the latency in cycles from an operation to its use."""
 SHARED = 8
-"""Most interleaved results if they share a value that no stream delivers, so that one load serves all."""
+"""Most interleaved results of short sums, or if they share a value that no stream delivers: one load serves all."""
 
 
 def interleave(builder: PassBuilder, identifier: str) -> None:
@@ -39,12 +40,28 @@ def interleave(builder: PassBuilder, identifier: str) -> None:
         scope = scope_of(builder, shared).chain[scope.depth]
     elif _is_independent(scope):
         return
-    _interleave_one(builder, [loop for loop in _loops(scope) if loop.id != shared])
+    # The values that iterations of the innermost loop share are loaded once for all of its iterations.
+    most = COPIES if shared is None else _fitting(builder, scope)
+    _interleave_one(builder, [loop for loop in _loops(scope) if loop.id != shared], most)
 
 
-def _interleave_one(builder: PassBuilder, loops: Sequence[Scope]) -> None:
-    """Interleave the best of nested loops; if none has fitting iterations, loops inside of them."""
-    for loop, copies in sorted(((loop, _copies(loop)) for loop in loops), key=lambda pair: _loads(pair[0])):
+def _fitting(builder: PassBuilder, scope: Scope) -> int:
+    """The number of copies of a nest's statements whose values fit registers, and whose code fits a hardware loop."""
+    core, leaves = builder.game.machine.snitch, scope.leaves
+    temporaries = {a.array.name for leaf in leaves for a in leaf.accesses if a.array.buffer.op is not None}
+    accesses = [a for leaf in leaves for a in leaf.accesses if a.array.buffer.op is None]
+    values = len(temporaries) + max(0, len(accesses) - core.stream_registers)
+    instructions = sum(1 + (leaf.accumulate is not None and not leaf.contracted) for leaf in leaves)
+    return max(COPIES, min(REGISTERS // max(1, values), core.frep_instructions // instructions))
+
+
+def _interleave_one(builder: PassBuilder, loops: Sequence[Scope], most: int = COPIES) -> None:
+    """Interleave the best of nested loops; if none has fitting iterations, loops inside of them.
+
+    The best one needs the fewest loads, and leaves no loop over tiles, so that streams have fewer dimensions.
+    """
+    plans = [(loop, _copies(loop, most)) for loop in loops]
+    for loop, copies in sorted(plans, key=lambda plan: (_loads(plan[0]), plan[0].extent != plan[1])):
         if copies > 1 and builder.transact(lambda i=loop.id, n=copies: _several_at_a_time(builder, i, n)):
             return
     if not any(loop.extent % COPIES == 0 for loop in loops):
@@ -92,27 +109,46 @@ def _unstreamed(loop: Scope) -> list[Access]:
     ]
 
 
-def _copies(loop: Scope) -> int:
-    """The number of iterations of a loop to interleave; 1 if they are no multiple of four."""
+def _copies(loop: Scope, most: int) -> int:
+    """The number of iterations of a loop to interleave, `most` or a few; 1 if they are no multiple of four."""
     if loop.extent % COPIES:
         return 1
-    return SHARED if loop.extent % SHARED == 0 and _shares_loads(loop) else COPIES
+    if loop.extent % SHARED == 0 and (_shares_loads(loop) or _is_short(loop)):
+        return SHARED
+    return max(n for n in range(COPIES, max(most, COPIES) + 1, COPIES) if loop.extent % n == 0)
 
 
 def _shares_loads(loop: Scope) -> bool:
-    """True if the iterations of a loop need the same loads, which differ inside of it."""
-    unstreamed = _unstreamed(loop)
+    """True if the iterations of a loop need the same loads, which differ inside of it and are too many to be kept."""
+    unstreamed = [access for access in _unstreamed(loop) if not is_kept(access, loop)]
     inside = any(v > loop.depth for access in unstreamed for e in access.index for v in e.variables())
     return inside and not any(e.uses(loop.depth) for access in unstreamed for e in access.index)
 
 
+def _is_short(loop: Scope) -> bool:
+    """True for sums of a few products, whose hardware loops would start again and again, if streams deliver them."""
+    steps = [leaf for leaf in loop.leaves if leaf.contracted]
+    own = {v for leaf in steps for e in leaf.output.index for v in e.variables()}
+    counts = {prod(s.extent for s in leaf.chain if s.depth not in own) for leaf in steps}
+    return len(counts) == 1 and COPIES < counts.pop() <= SHARED and not _unstreamed(loop)
+
+
+def is_kept(access: Access, loop: Scope) -> bool:
+    """True if registers can hold all that an access reads, for all iterations of the loops around."""
+    around = any(v <= loop.depth for e in access.index for v in e.variables())
+    return not around and prod(access.array.shape) <= REGISTERS
+
+
 def _several_at_a_time(builder: PassBuilder, identifier: str, copies: int) -> bool:
     why = f"{copies} results at a time hide the latency of the FPU"
-    tiles = tile(builder, identifier, copies, why)
-    parts = sink(builder, tiles.inner, why)
+    loop = scope_of(builder, identifier)
+    is_whole = loop.extent == copies and all(is_kept(access, loop) for access in _unstreamed(loop))
+    tiles = None if is_whole else tile(builder, identifier, copies, why)
+    parts = sink(builder, identifier if tiles is None else tiles.inner, why)
     for part in parts:
         builder.attempt("unroll", f"%{part}", why)
-    _cut_temporaries(builder, tiles.outer, copies, why)
+    if tiles is not None:
+        _cut_temporaries(builder, tiles.outer, copies, why)
     return bool(parts)
 
 
@@ -135,23 +171,6 @@ def _indexes(builder: PassBuilder, identifier: str, name: str, dimension: int) -
         for leaf in loop.leaves
         for access in leaf.accesses
         if access.array.name == name
-    )
-
-
-def lanes_along(builder: PassBuilder, name: str, dimension: int) -> int:
-    """Number of lanes of the vectors that index a dimension of an array; 1 if none do."""
-    users = dict.fromkeys((*builder.nest.writers[name], *builder.nest.readers[name]))
-    return max(
-        (
-            scope.extent
-            for leaf in users
-            for access in leaf.accesses
-            for scope in leaf.chain[-1:]
-            if access.array.name == name
-            and scope.mapping is Mapping.VECTOR
-            and access.index[dimension].uses(scope.depth)
-        ),
-        default=1,
     )
 
 

@@ -10,7 +10,7 @@ from pdojo.dialect.rules.lanes import Stride, known_alignment, lane_stride
 from pdojo.dialect.rules.streams import WORD
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.search.kinds.common.builder import PassBuilder
-from pdojo.search.kinds.common.loops import indexing, sink, straighten, tile
+from pdojo.search.kinds.common.loops import indexing, is_copy, sink, straighten, tile
 
 JOINED = "f32"
 """The type of numbers that one instruction packs after they were loaded one by one."""
@@ -64,8 +64,18 @@ def _vectorize(builder: PassBuilder, identifier: str, copies: int) -> None:
     elif scope.children[0] is sums[0] and sums[0].accumulate is not None:
         alone = all(s.extent % copies for s in scope.chain[:-1]) and scope.extent % (copies * lanes) == 0
         parts = copies if alone else 1
+        is_plain = sums[0].function is None and sums[0].accumulate == "arith.addf"
+        if is_plain and parts == 1 < copies and sums[0].output.array.dtype == JOINED:
+            builder.transact(lambda: _add_lanes(builder, identifier, lanes))
+            return
         why = f"{lanes * parts} partial sums, {lanes} in a register"
         builder.transact(lambda: partial_sums(builder, identifier, lanes, parts, why))
+
+
+def _add_lanes(builder: PassBuilder, identifier: str, lanes: int) -> None:
+    """Add all numbers of a register to a sum by one instruction."""
+    inner = tile(builder, identifier, lanes, f"{lanes} numbers in a register").inner
+    builder.make("vectorize", f"%{inner}", f"one instruction adds {lanes} numbers to the sum")
 
 
 def _apart(builder: PassBuilder, identifier: str, copies: int) -> bool:
@@ -112,7 +122,8 @@ def _packed(builder: PassBuilder, identifier: str, lanes: int) -> bool:
     for part in parts:
         builder.make("vectorize", f"%{part}", why)
     scopes = [builder.scope(part) for part in parts]
-    return all(_is_aligned(leaf) for scope in scopes if scope is not None for leaf in scope.leaves)
+    leaves = [leaf for scope in scopes if scope is not None for leaf in scope.leaves]
+    return all(map(_is_aligned, leaves)) and not all(map(_shifts_words, leaves))
 
 
 def _materialize(builder: PassBuilder, identifier: str) -> None:
@@ -134,6 +145,15 @@ def _is_aligned(leaf: Leaf) -> bool:
     lanes = leaf.chain[-1]
     return all(
         is_word(access, leaf, lanes) for access in leaf.accesses if _moves(access, lanes) and not _joins(access, leaf)
+    )
+
+
+def _shifts_words(leaf: Leaf) -> bool:
+    """True for a copy of contiguous numbers to other places of words, which the core makes without packing."""
+    lanes = leaf.chain[-1]
+    return is_copy(leaf) and any(
+        lane_stride(a.index, a.array.shape, lanes.depth) is Stride.CONTIGUOUS and not is_word(a, leaf, lanes)
+        for a in leaf.reads
     )
 
 
@@ -160,6 +180,23 @@ def is_streamable(access: Access, leaf: Leaf) -> bool:
     if lanes is not None and lanes.mapping is Mapping.VECTOR:
         return is_word(access, leaf, lanes)
     return byte_width(access.array.dtype) == WORD and is_float(access.array.dtype)
+
+
+def lanes_along(builder: PassBuilder, name: str, dimension: int) -> int:
+    """Number of lanes of the vectors that index a dimension of an array; 1 if none do."""
+    users = dict.fromkeys((*builder.nest.writers[name], *builder.nest.readers[name]))
+    return max(
+        (
+            scope.extent
+            for leaf in users
+            for access in leaf.accesses
+            for scope in leaf.chain[-1:]
+            if access.array.name == name
+            and scope.mapping is Mapping.VECTOR
+            and access.index[dimension].uses(scope.depth)
+        ),
+        default=1,
+    )
 
 
 def partial_sums(builder: PassBuilder, identifier: str, lanes: int, copies: int, why: str) -> None:

@@ -18,10 +18,11 @@ from pdojo.search.kinds.common.greedy import naive
 from pdojo.search.kinds.common.loops import collapse_unit_loops, flatten, tile
 from pdojo.search.kinds.common.reciprocals import share_reciprocals
 from pdojo.search.kinds.snitch.hardware import repeat, stream
-from pdojo.search.kinds.snitch.interleaving import COPIES, interleave, lanes_along
-from pdojo.search.kinds.snitch.packing import contract, is_streamable, pack
-from pdojo.search.kinds.snitch.registers import keep_invariants, scope_of, use_registers
+from pdojo.search.kinds.snitch.interleaving import COPIES, interleave, is_kept
+from pdojo.search.kinds.snitch.packing import contract, is_streamable, lanes_along, pack
+from pdojo.search.kinds.snitch.registers import is_innermost, keep_invariants, scope_of, use_registers
 from pdojo.search.kinds.snitch.steps import shorten_sums
+from pdojo.search.kinds.snitch.windows import align_windows, spare_port
 
 UNROLLED = 128
 """Greatest number of statements of an unrolled loop body that no hardware loop repeats."""
@@ -51,6 +52,7 @@ def heuristic(builder: PassBuilder) -> None:
     builder.exhaust(builder.scopes, "join_scopes", "fused loops keep values in registers")
     _recompute(builder)
     contract(builder)
+    align_windows(builder)
     pack(builder, COPIES)
     _join_behind_zeros(builder)
     for node in list(builder.nest.children):
@@ -62,6 +64,7 @@ def heuristic(builder: PassBuilder) -> None:
     unroll(builder, lambda leaf: not _is_streamed(leaf))
     keep_invariants(builder)
     stream(builder)
+    spare_port(builder)
     repeat(builder)
     unroll(builder)
 
@@ -92,9 +95,18 @@ def unroll(builder: PassBuilder, when: Callable[[Leaf], bool] = lambda _: True) 
         if not simple or mappings & {Mapping.STREAM, Mapping.FREP} or not any(map(when, scope.leaves)):
             continue
         each = _instances(scope) // scope.extent
+        if each <= builder.game.machine.snitch.frep_instructions and _needs_no_load(scope):
+            continue
         most = max(n for n in range(1, scope.extent + 1) if scope.extent % n == 0 and (n == 1 or n * each <= UNROLLED))
         if most > 1:
             builder.transact(lambda scope=scope, most=most: _unroll(builder, scope, most))
+
+
+def _needs_no_load(scope: Scope) -> bool:
+    """True if streams deliver what differs from iteration to iteration of a loop that registers cannot hold."""
+    accesses = [(a, leaf) for leaf in scope.leaves for a in leaf.accesses if a.array.buffer.memory is Memory.HEAP]
+    apart = [access for access, leaf in accesses if not is_streamable(access, leaf)]
+    return is_innermost(scope) and bool(apart) and all(is_kept(access, scope) for access in apart)
 
 
 def _unroll(builder: PassBuilder, scope: Scope, count: int) -> None:

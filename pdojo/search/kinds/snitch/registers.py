@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.rules.hardware_loops import instructions_of
 from pdojo.dialect.rules.streams import streams_of
 from pdojo.dialect.view.nest import Leaf, Scope
 from pdojo.dialect.view.storage import physical_shape
@@ -17,6 +18,9 @@ STRAIGHT = (Mapping.UNROLL, Mapping.VECTOR)
 INVARIANT = "all iterations read it: a register instead of a stream"
 REGISTERS = 16
 """Most registers for values that all iterations of a loop read."""
+
+LONG = 4
+"""Most values whose loads take no longer than the set-up of a stream."""
 
 
 def is_innermost(scope: Scope) -> bool:
@@ -157,7 +161,8 @@ def _keep(builder: PassBuilder, identifier: str, name: str) -> None:
 def keep_invariants(builder: PassBuilder) -> None:
     """Copy the values that all iterations of an innermost loop read into registers before the loop.
 
-    In perfect nests, in which such a copy is made again and again, streams deliver them as far as there are enough.
+    If there are enough streams, they deliver many values to hardware loops, and all values in perfect nests, which
+    would copy them again and again.
     """
     most = builder.game.machine.snitch.stream_registers
     for identifier in [s.id for s in builder.nest.scopes]:
@@ -168,10 +173,15 @@ def keep_invariants(builder: PassBuilder) -> None:
         repeats = scope.depth > 0 and all(map(is_load, others))
         for name in invariants(scope):
             inside = scope_of(builder, identifier)
-            streamed = _is_streamed(inside, name)
-            if streamed and (inside.extent == 1 or (repeats and _streams(builder, inside) <= most)):
+            is_long = repeats or (_fits_loop(builder, inside) and prod(builder.nest.arrays[name].shape) > LONG)
+            if _is_streamed(inside, name) and (inside.extent == 1 or (is_long and _streams(builder, inside) <= most)):
                 continue
             builder.transact(lambda scope=identifier, name=name: stage(builder, scope, name, INVARIANT))
+
+
+def _fits_loop(builder: PassBuilder, scope: Scope) -> bool:
+    """True if a hardware loop can hold the instructions of a loop."""
+    return sum(instructions_of(leaf, scope) for leaf in scope.leaves) <= builder.game.machine.snitch.frep_instructions
 
 
 def is_load(leaf: Leaf) -> bool:

@@ -10,6 +10,7 @@ from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.view.nest import Leaf, Node, Scope
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.snitch.hardware import streams_needed
+from pdojo.search.kinds.snitch.registers import STRAIGHT, scope_of
 
 FEWEST = 3
 """Fewest steps of a sum of which two may be peeled off."""
@@ -49,8 +50,11 @@ class _Shortening:
         zeros, copies = builder.nest.previous_sibling(loop), builder.nest.next_sibling(loop)
         if steps is None or not _is_sum(steps) or zeros is None or not _starts(zeros, steps):
             return None
+        if steps.chain[-1].mapping is Mapping.VECTOR and all(s.extent == 1 for s in loop.chain[:-1]):
+            # Zeros that are assigned once, before streams deliver, cost nothing.
+            return None
         count = prod(s.extent for s in steps.chain[loop.depth :])
-        unit = steps.chain[-1].extent
+        unit = prod(extent for _, extent in _straight(steps))
         if count < FEWEST * unit or (levels > 1 and count > MOST):
             return None
         is_copied = copies is not None and _ends(copies, steps)
@@ -63,22 +67,41 @@ class _Shortening:
         start, end = builder.nest.by_id[self.zeros].position, self._after(self.zeros, 1 if self.copies is None else 2)
         behind = len(self._parent().children) - end.position - 1
         first, last = self._after(self.zeros, 1), self.copies
-        unrolled = [self.zeros, _innermost(first).id, *([last] if last is not None else [])]
+        ends = [scope_of(builder, self.zeros), first, *([] if last is None else [scope_of(builder, last)])]
+        straight = [scope.id for end in ends for scope in _loops(end) if scope.mapping in STRAIGHT]
+        is_packed = builder.leaf(first.leaves[0].id).chain[-1].mapping is Mapping.VECTOR
         name = self._array()
         builder.make("set_location", name, why, location="stack")
-        for scope in unrolled:
+        folded = self._folded(name) if is_packed else []
+        for dimension in folded:
+            builder.make("materialize_dims", f"{name}:{dimension}", why)
+        for scope in straight:
             builder.make("unmap", f"%{scope}", why)
         if last is not None:
             self._peel(last, -1)
-            self._join(self._after(last, -1), "forward_sum")
+            self._join(self._after(last, -1), "forward_sum", is_packed=is_packed)
         self._peel(self.zeros, 1)
-        self._join(self._after(self.zeros, 0), "absorb_init")
+        self._join(self._after(self.zeros, 0), "absorb_init", is_packed=is_packed)
         for child in self._parent().children[start : len(self._parent().children) - behind]:
-            for scope in reversed(_loops(child)) if self.levels > 1 else _loops(child)[-1:]:
-                if scope.mapping is Mapping.SEQUENTIAL:
-                    builder.make("unroll", scope, why)
+            loops = [scope.id for scope in _loops(child)]
+            if is_packed:
+                self._vectorize(loops.pop())
+            for scope in reversed(loops):
+                found = scope_of(builder, scope)
+                is_straight = self.levels > 1 or found.extent == 1 or scope == loops[-1]
+                if is_straight and found.mapping is Mapping.SEQUENTIAL:
+                    builder.make("unroll", f"%{scope}", why)
+        for dimension in folded:
+            builder.make("reuse_dims", f"{name}:{dimension}", why)
         builder.make("set_location", name, why, location="register")
         return streams_needed(builder, self._parent()) <= max(needed, builder.game.machine.snitch.stream_registers)
+
+    def _folded(self, name: str) -> list[int]:
+        """The dimensions of the sums that lanes index and that have room for one register only."""
+        reuse = self.builder.nest.arrays[name].buffer.reuse
+        return [
+            d for d, slots in enumerate(reuse) if slots and any(_moves(w, d) for w in self.builder.nest.writers[name])
+        ]
 
     def _array(self) -> str:
         """The first array in the memory of the sum."""
@@ -106,17 +129,24 @@ class _Shortening:
                 self.builder.make("peel_scope", loop, self.why, after=1 if places > 0 else loop.extent - 1)
             self.builder.make("collapse_scopes", self._after(beside, places), self.why)
 
-    def _join(self, step: Scope, move: str) -> None:
-        """Merge a scope with the next one, and their statements by a move."""
+    def _vectorize(self, identifier: str) -> None:
+        if scope_of(self.builder, identifier).mapping is Mapping.SEQUENTIAL:
+            self.builder.make("vectorize", f"%{identifier}", self.why)
+
+    def _join(self, step: Scope, move: str, *, is_packed: bool) -> None:
+        """Merge a scope, and its lanes, with the next one, and their statements by a move."""
         builder, place = self.builder, step.position
         builder.make("join_scopes", step, self.why)
+        if is_packed:
+            builder.make("join_scopes", self._joined(place).children[0], self.why)
+        builder.make(move, _innermost(self._joined(place)).children[1], self.why)
+        if move == "forward_sum":
+            builder.make("delete_op", _innermost(self._joined(place)).children[1], self.why)
+
+    def _joined(self, place: int) -> Scope:
         joined = self._parent().children[place]
         assert isinstance(joined, Scope)
-        builder.make(move, joined.children[1], self.why)
-        if move == "forward_sum":
-            joined = self._parent().children[place]
-            assert isinstance(joined, Scope)
-            builder.make("delete_op", joined.children[1], self.why)
+        return joined
 
 
 def _steps(loop: Scope) -> tuple[int, Leaf | None]:
@@ -145,16 +175,33 @@ def _innermost(scope: Scope) -> Scope:
 
 
 def _only_statement(node: Node) -> Leaf | None:
-    """The statement in an unrolled scope that contains nothing else; else None."""
+    """The statement, or packed statement, in an unrolled scope that contains nothing else; else None."""
     if not isinstance(node, Scope) or node.mapping is not Mapping.UNROLL or len(node.children) != 1:
         return None
-    (leaf,) = node.children
-    return leaf if isinstance(leaf, Leaf) else None
+    (child,) = node.children
+    if isinstance(child, Scope) and child.mapping is Mapping.VECTOR:
+        (child,) = child.children
+    return child if isinstance(child, Leaf) else None
+
+
+def _straight(leaf: Leaf) -> list[tuple[Mapping, int]]:
+    """Mappings and extents of the innermost scopes around a statement, or a packed statement."""
+    return [(s.mapping, s.extent) for s in leaf.chain[-2 if leaf.chain[-1].mapping is Mapping.VECTOR else -1 :]]
+
+
+def _moves(leaf: Leaf, dimension: int) -> bool:
+    """True if the lanes of a packed statement index a dimension of its output."""
+    lanes = leaf.chain[-1]
+    return lanes.mapping is Mapping.VECTOR and leaf.output.index[dimension].uses(lanes.depth)
 
 
 def _is_sum(leaf: Leaf) -> bool:
-    """True if a statement accumulates into registers by one operation."""
-    is_one = leaf.contracted or leaf.function is None
+    """True if a statement accumulates into registers by one operation; a packed one does not add to other places."""
+    lanes = leaf.chain[-1]
+    is_packed = lanes.mapping is Mapping.VECTOR
+    is_one = leaf.function is None or (leaf.contracted and not is_packed)
+    if is_packed and not any(e.uses(lanes.depth) for e in leaf.output.index):
+        return False
     return leaf.accumulate is not None and is_one and leaf.output.array.buffer.memory is Memory.REGISTER
 
 
@@ -166,7 +213,7 @@ def _starts(node: Node, steps: Leaf) -> bool:
         and leaf.function is None
         and leaf.accumulate is None
         and leaf.output.array is steps.output.array
-        and leaf.chain[-1].extent == steps.chain[-1].extent
+        and _straight(leaf) == _straight(steps)
     )
 
 
@@ -180,5 +227,5 @@ def _ends(node: Node, steps: Leaf) -> bool:
         and len(leaf.reads) == 1
         and leaf.reads[0].array is steps.output.array
         and leaf.output.array.buffer.memory is Memory.HEAP
-        and leaf.chain[-1].extent == steps.chain[-1].extent
+        and _straight(leaf) == _straight(steps)
     )
