@@ -7,7 +7,7 @@ from math import isnan
 
 import numpy as np
 
-from pdojo.backends.snitch.code import ZERO, Register, SnitchCode
+from pdojo.backends.snitch.code import CONSTANTS, ZERO, Register, SnitchCode
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.semantics.rounding import round_float64, to_interface
 
@@ -52,7 +52,7 @@ class Numbers:
         return code.keep((dtype, bits), lambda: code.f(move, code.li(bits)))
 
     def _table(self) -> Register:
-        return self.code.x("la", immediate=self.label, to=Register("x", area=self.label))
+        return self.code.x("la", immediate=self.label, to=Register("x", area=CONSTANTS))
 
     def splat(self, value: float, dtype: str) -> Register:
         """A register with a number in all lanes."""
@@ -67,9 +67,5 @@ class Numbers:
         if bits not in self.table:
             self.table.append(bits)
         offset = 8 * self.table.index(bits)
-
-        def load() -> Register:
-            base = code.keep("constants", self._table)
-            return code.f("fld", base, immediate=offset)
-
-        return code.keep(("word", bits), load)
+        base = code.keep("constants", self._table, everywhere=True)
+        return code.keep(("word", bits), lambda: code.f("fld", base, immediate=offset))

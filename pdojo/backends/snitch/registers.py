@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pdojo.backends.snitch.assembler.registers import FLOAT, INTEGER
 from pdojo.backends.snitch.assignment import Assignment, check, is_left_out
 from pdojo.backends.snitch.code import COPIES, SLOT, SP, CodeLine, FrameOffset, Kind, Register, SnitchCode
-from pdojo.backends.snitch.liveness import Flow, Numbering, bodies, live_after, tracked
+from pdojo.backends.snitch.liveness import Flow, Numbering, bodies, live_after, rarities, tracked
 from pdojo.backends.snitch.meetings import meetings
 from pdojo.backends.snitch.schedule import Schedule
 from pdojo.backends.snitch.simulator.configuration import Timing
@@ -30,6 +30,10 @@ SAVED: dict[Kind, tuple[str, ...]] = {
 STREAM_NAMES = frozenset(("ft0", "ft1", "ft2"))
 _ROUNDS = 20
 _FOREVER = float("inf")
+_RARE = 1e-9
+"""The cost of an instruction that hardly ever runs, relative to others."""
+_TOLERATED = 0.5
+"""The cost of spills that is less than any in other code."""
 
 
 def assign(code: list[CodeLine], function: SnitchCode, name: str) -> Assignment:
@@ -55,7 +59,7 @@ def _scheduled(code: list[CodeLine]) -> _Graph:
     if not graph.spilled:
         return graph
     plain = _Graph(code)
-    while graph.spill_cost > plain.spill_cost and schedule.give_way(graph.spilled):
+    while graph.spill_cost > plain.spill_cost + _TOLERATED and schedule.give_way(graph.spilled):
         graph = _Graph(schedule.code)
     return graph
 
@@ -127,7 +131,7 @@ class _Graph:
     def _build(self) -> None:
         numbering, flow = self.numbering, self.flow
         after = live_after(flow, numbering)
-        streaming = False
+        streaming, rare = False, rarities(self.code)
         for position, instruction in enumerate(self.code):
             live = after[position]
             defined = numbering.mask(instruction.defs)
@@ -144,7 +148,7 @@ class _Graph:
                 self.in_streams |= live | defined | numbering.mask(instruction.uses)
             if instruction.name == "csrci":
                 streaming = False
-            cost = 10.0 ** min(flow.depths[position], 8)
+            cost = 10.0 ** min(flow.depths[position], 8) * (_RARE if rare[position] else 1)
             for register in tracked((*instruction.defs, *instruction.uses)):
                 self.weights[numbering.bits[register].bit_length() - 1] += cost
         self._symmetric()

@@ -191,7 +191,8 @@ def _with_constants(
     text: Sequence[CodeLine], block: _ScheduledBlock, constants: dict[Register, CodeLine]
 ) -> list[_ScheduledBlock]:
     """The block with its constants loaded inside, so that they take no registers around it; empty if it has none."""
-    used = [r for r in dict.fromkeys(r for i in text for r in i.uses) if r in constants]
+    here = {r for i in text for r in i.defs}
+    used = [r for r in dict.fromkeys(r for i in text for r in i.uses) if r in constants and r not in here]
     if not used:
         return []
     copies = {r: Register("f") for r in used}
@@ -330,6 +331,10 @@ class _Walk:
             self.core = core + item.size - 1
             if item.uses_unit:
                 self.unit = unit
+        if item.is_rare:
+            self.ready |= {r: max(self.ready.get(r, 0), self.core) for r in item.defs}
+            self._count(item)
+            return
         in_unit, wait = self.block.results[number]
         done = (self.unit if in_unit else self.core) + wait
         self.ready |= dict.fromkeys((r for r in item.defs if r not in STREAMS), done)

@@ -1,0 +1,86 @@
+"""Arguments that are too large for a function's short recipe, or NaN: one test for several results.
+
+Most arguments of `exp` are of moderate size, and need neither limits nor a test for NaN. The results of a few copies of
+a statement are computed as if all arguments were moderate. A sum of squares that is small enough shows that they are;
+otherwise the whole recipe computes the results again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pdojo.backends.snitch.code import ZERO, Register, SnitchCode
+from pdojo.backends.snitch.numbers import SUFFIX, Numbers, bits_of
+
+TOGETHER = 4
+"""Number of results with one test: their arguments need registers up to it."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A result that is right if the argument is moderate."""
+
+    argument: Register
+    result: Register
+    again: Callable[[], Register]
+    """Appends the whole recipe."""
+    dtype: str
+    bound: float
+    """The greatest magnitude of a moderate argument."""
+    packed: bool = False
+    """Whether the argument is two f32 in a register."""
+
+
+@dataclass
+class Outliers:
+    """Results whose arguments are not tested yet."""
+
+    code: SnitchCode
+    numbers: Numbers
+    collects: bool = False
+    """Whether results wait for `settle`; False: each is tested at once. Waiting results are of one function."""
+    results: list[Result] = field(default_factory=list[Result])
+
+    def add(self, result: Result) -> None:
+        """Add a result."""
+        self.results.append(result)
+        if not self.collects:
+            self.settle()
+
+    def settle(self) -> None:
+        """Append the test, and the computation of all results by the whole recipe if an argument fails it."""
+        if not self.results:
+            return
+        with self.code.rarely(self._skip):
+            for each in self.results:
+                self.code.move(each.again(), each.result)
+        self.results.clear()
+
+    def _skip(self, label: str) -> None:
+        """Append a branch to `label` that is taken if all arguments are moderate."""
+        code, limit = self.code, self.results[0].bound ** 2
+        total = self._squares()
+        if self.results[0].dtype == "f64":
+            below = code.x("flt.d", total, self.numbers.real(limit, "f64"))
+            code.emit("bne", (), (below, ZERO), label)
+            return
+        # Numbers that are not negative are in the order of their bits, and NaN is greater.
+        code.emit("bltu", (), (code.x("fmv.x.w", total), code.li(bits_of(limit, "f32"))), label)
+
+    def _squares(self) -> Register:
+        """The sum of the arguments' squares: NaN if one of them is."""
+        code, letter = self.code, SUFFIX[self.results[0].dtype]
+        first, *others = (each.argument for each in self.results)
+        if not self.results[0].packed:
+            total = code.f(f"fmul.{letter}", first, first)
+            for x in others:
+                total = code.f(f"fmadd.{letter}", x, x, total)
+            return total
+        lanes = code.f("vfmul.s", first, first)
+        for x in others:
+            code.emit("vfmac.s", (lanes,), (lanes, x, x))
+        total = Register("f")
+        code.move(self.numbers.real(0.0, "f64"), total)
+        code.emit("vfsum.s", (total,), (total, lanes))
+        return total
