@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -86,6 +86,8 @@ STORES = frozenset(("sb", "sh", "sw", "fsh", "fsw", "fsd"))
 """Instructions whose uses are the base and then the value."""
 COPIES = frozenset(("mv", "fmv.d"))
 """Instructions that copy a whole register."""
+ADDING = ("vfmac", "vfmre", "vfsum", "vfdotp")
+"""Beginnings of the names of instructions that also read the register that they write."""
 EFFECTS = BRANCHES | STORES | MARKS | frozenset(("scfgwi", "csrsi", "csrci", "frep.o", "scfgr", "fence", "ret"))
 """Instructions that are kept even if their results are unused."""
 
@@ -163,16 +165,16 @@ class SnitchCode:
         self._target = previous
 
     @contextmanager
-    def rarely(self, condition: Callable[[str], None]) -> Generator[None]:
+    def rarely(self, condition: Callable[[str], None]) -> Generator[Mapping[Hashable, Register]]:
         """A context in which appended code hardly ever runs; `condition` appends the branch to the label behind it.
 
-        Its constants are computed in the code itself, so that they take no registers elsewhere.
+        Its constants are computed in the code itself, so that they take no registers elsewhere; yields them.
         """
         self._labels += 1
         behind = RareLabel(f".L{self.prefix}_moderate{self._labels}")
         condition(behind)
         previous, self._nearby = self._nearby, {}
-        yield
+        yield self._nearby
         self._nearby = previous
         self.emit("label", immediate=behind)
 

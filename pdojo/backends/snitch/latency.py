@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pdojo.backends.snitch.code import LOADS, STORES, CodeLine
-from pdojo.backends.snitch.simulator.configuration import Timing
+from pdojo.backends.snitch.simulator.configuration import CROSSINGS, Timing
 
 _SIMPLE = ("fmin", "fmax", "fsgnj", "fsgnjn", "fsgnjx", "fmv")
 _QUEUE = 1
@@ -33,6 +33,18 @@ def latency(instruction: CodeLine, timing: Timing) -> int:
     if instruction.defs[0].kind == "x":
         return _QUEUE + (timing.conversion if name == "fcvt" else timing.simple) + timing.answer
     return _arithmetic(name, types, timing)
+
+
+def occupancy(instruction: CodeLine, timing: Timing) -> int:
+    """Cycles for which the divider computes nothing else; 0 for instructions that do not use it."""
+    name, _, types = instruction.name.partition(".")
+    # The next operation starts when the result leaves.
+    return timing.divided(types[-1]) - 2 if name.removeprefix("v") in ("fdiv", "fsqrt") else 0
+
+
+def waits_for_idle(instruction: CodeLine) -> bool:
+    """Whether an instruction waits until the floating-point unit has issued all earlier ones, and the core with it."""
+    return is_float(instruction) and any(r.kind == "x" for r in instruction.defs) and instruction.name not in CROSSINGS
 
 
 def _arithmetic(name: str, types: str, timing: Timing) -> int:

@@ -7,10 +7,10 @@ otherwise the whole recipe computes the results again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from pdojo.backends.snitch.code import ZERO, Register, SnitchCode
+from pdojo.backends.snitch.code import BRANCHES, ZERO, CodeLine, Register, SnitchCode
 from pdojo.backends.snitch.numbers import SUFFIX, Numbers, bits_of
 
 TOGETHER = 4
@@ -52,9 +52,13 @@ class Outliers:
         """Append the test, and the computation of all results by the whole recipe if an argument fails it."""
         if not self.results:
             return
-        with self.code.rarely(self._skip):
+        with self.code.rarely(self._skip) as constants:
+            copies: list[list[CodeLine]] = []
             for each in self.results:
-                self.code.move(each.again(), each.result)
+                copies.append([])
+                with self.code.at(copies[-1]):
+                    self.code.move(each.again(), each.result)
+            self.code.place.extend(_interleaved(copies, set(constants.values())))
         self.results.clear()
 
     def _skip(self, label: str) -> None:
@@ -84,3 +88,21 @@ class Outliers:
         code.move(self.numbers.real(0.0, "f64"), total)
         code.emit("vfsum.s", (total,), (total, lanes))
         return total
+
+
+def _interleaved(copies: Sequence[Sequence[CodeLine]], constants: Collection[Register]) -> list[CodeLine]:
+    """Copies of the same code in turns, so that they do not wait for each other; from the first branch on, in order.
+
+    The first copy computes the constants of all.
+    """
+    found: list[CodeLine] = []
+    rest = [list(copy) for copy in copies]
+    while all(rest):
+        line = rest[0][0]
+        if line.defs and line.defs[0] in constants:
+            found.append(rest[0].pop(0))
+        elif line.name not in BRANCHES and all(copy[0].name == line.name for copy in rest):
+            found += [copy.pop(0) for copy in rest]
+        else:
+            break
+    return found + [line for copy in rest for line in copy]

@@ -114,7 +114,7 @@ class _Recipe(_Lanes):
         code = self.functions.code
         if function == "math.fma":
             total = Register("f")
-            code.move(operands[2], total)
+            self.functions.numbers.copy(operands[2], total)
             code.emit("vfmac.s", (total,), (total, *operands[:2]))
             return total
         if function in DIVISIONS:

@@ -22,7 +22,7 @@ from typing import Literal
 from pdojo.backends.snitch.backwards import backward_order
 from pdojo.backends.snitch.blocks import Item, blocks
 from pdojo.backends.snitch.code import LOADS, STORES, STREAMS, CodeLine, Register
-from pdojo.backends.snitch.latency import is_float, latency
+from pdojo.backends.snitch.latency import is_float, latency, occupancy, waits_for_idle
 from pdojo.backends.snitch.liveness import Flow, Numbering, live_after, tracked, without_dead_code
 from pdojo.backends.snitch.simulator.configuration import Timing
 
@@ -55,6 +55,11 @@ class _ScheduledBlock:
     def results(self) -> list[tuple[bool, int]]:
         """By item, whether its result comes from the floating-point unit, and its latency in cycles."""
         return [(is_float(item.result), latency(item.result, self.timing)) for item in self.items]
+
+    @cached_property
+    def divisions(self) -> list[int]:
+        """By item, the cycles for which it occupies the divider."""
+        return [occupancy(item.first, self.timing) if item.is_float else 0 for item in self.items]
 
     @cached_property
     def uses(self) -> Counter[Register]:
@@ -261,6 +266,8 @@ class _Walk:
         self.order: list[int] = []
         self.core = self.unit = -1
         """The latest cycles in which the core and the floating-point unit issued."""
+        self.divider = self.taken = 0
+        """The cycles from which the divider can start another operation, and its input register can take one."""
         self.ready: dict[Register, int] = {}
         self.operands: dict[int, tuple[int, int]] = {}
         """Cycles from which core and floating-point unit have an item's operands, once all writers are issued."""
@@ -298,7 +305,8 @@ class _Walk:
             found = self.operands[number] = self._operands(number)
         core = max(self.core + 1, found[0])
         # A branch item delays the core by its integer operands only.
-        return core, max(self.unit + 1, core + 1, found[1])
+        unit = max(self.unit + 1, core + 1, found[1])
+        return core, max(unit, self.taken) if self.block.divisions[number] else unit
 
     def _operands(self, number: int) -> tuple[int, int]:
         """The cycles from which core and floating-point unit can read the operands of an item.
@@ -327,6 +335,8 @@ class _Walk:
         self.order.append(number)
         if item.is_float:
             self.core, self.unit = core, unit
+            if waits_for_idle(item.first):
+                self.core = max(core, unit - 1)
         else:
             self.core = core + item.size - 1
             if item.uses_unit:
@@ -337,6 +347,10 @@ class _Walk:
             return
         in_unit, wait = self.block.results[number]
         done = (self.unit if in_unit else self.core) + wait
+        if self.block.divisions[number]:
+            self.taken = max(self.unit, self.divider)
+            self.divider = self.taken + self.block.divisions[number]
+            done = self.taken + wait
         self.ready |= dict.fromkeys((r for r in item.defs if r not in STREAMS), done)
         if item.first.name in STORES and item.is_float:
             self._delay_loads(item)
