@@ -60,6 +60,11 @@ class Flow:
         return depths
 
 
+def frequency(depth: int) -> float:
+    """An assumed number of runs of code with a number of loops around it."""
+    return 10.0 ** min(depth, 8)
+
+
 def tracked(registers: Sequence[Register]) -> list[Register]:
     """The registers that hold values, without stream registers: each read takes and each write adds an element."""
     return [r for r in registers if r.kind == "x" or r.fixed is None]

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pdojo.backends.snitch.assembler.registers import FLOAT, INTEGER
 from pdojo.backends.snitch.assignment import Assignment, check, is_left_out
 from pdojo.backends.snitch.code import COPIES, SLOT, SP, CodeLine, FrameOffset, Kind, Register, SnitchCode
-from pdojo.backends.snitch.liveness import Flow, Numbering, bodies, live_after, rarities, tracked
+from pdojo.backends.snitch.liveness import Flow, Numbering, bodies, frequency, live_after, rarities, tracked
 from pdojo.backends.snitch.meetings import meetings
 from pdojo.backends.snitch.schedule import Schedule
 from pdojo.backends.snitch.simulator.configuration import Timing
@@ -53,15 +53,19 @@ def assign(code: list[CodeLine], function: SnitchCode, name: str) -> Assignment:
 
 
 def _scheduled(code: list[CodeLine]) -> _Graph:
-    """The scheduled code; blocks whose new order would add spills keep their order."""
+    """The code in the order that costs least: cycles of the blocks, and loads and stores of values without registers."""
     schedule = Schedule(code, Timing())
-    graph = _Graph(schedule.code)
+    best = graph = _Graph(schedule.code)
     if not graph.spilled:
         return graph
     plain = _Graph(code)
+    least = graph.spill_cost - schedule.gain
     while graph.spill_cost > plain.spill_cost + _TOLERATED and schedule.give_way(graph.spilled):
         graph = _Graph(schedule.code)
-    return graph
+        cost = graph.spill_cost - schedule.gain
+        if cost < least:
+            best, least = graph, cost
+    return best if least < plain.spill_cost else plain
 
 
 class _Graph:
@@ -148,7 +152,7 @@ class _Graph:
                 self.in_streams |= live | defined | numbering.mask(instruction.uses)
             if instruction.name == "csrci":
                 streaming = False
-            cost = 10.0 ** min(flow.depths[position], 8) * (_RARE if rare[position] else 1)
+            cost = frequency(flow.depths[position]) * (_RARE if rare[position] else 1)
             for register in tracked((*instruction.defs, *instruction.uses)):
                 self.weights[numbering.bits[register].bit_length() - 1] += cost
         self._symmetric()

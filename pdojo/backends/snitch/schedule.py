@@ -23,7 +23,7 @@ from pdojo.backends.snitch.backwards import backward_order
 from pdojo.backends.snitch.blocks import Item, blocks
 from pdojo.backends.snitch.code import LOADS, STORES, STREAMS, CodeLine, Register
 from pdojo.backends.snitch.latency import is_float, latency, occupancy, waits_for_idle
-from pdojo.backends.snitch.liveness import Flow, Numbering, live_after, tracked, without_dead_code
+from pdojo.backends.snitch.liveness import Flow, Numbering, frequency, live_after, tracked, without_dead_code
 from pdojo.backends.snitch.simulator.configuration import Timing
 
 _SLACK = (0, 2, 6)
@@ -36,6 +36,8 @@ _ONCE = 4
 """Fewest cycles that a new order must save outside of loops."""
 _READY = 24
 """Largest number of candidates compared for each position."""
+_PARTS = 4
+"""Number of forms of a block with more and more of its constants loaded inside."""
 _ROOM = {"x": 27, "f": 32}
 _STREAMING = 29
 """Floating-point registers while streams are on."""
@@ -98,13 +100,17 @@ class _PlacedBlock:
     """The block as in the text, and with its constants loaded inside."""
     cycles: int
     """A new order must take fewer cycles than this."""
+    depth: int
+    """Number of loops around it."""
     chosen: tuple[list[CodeLine], list[CodeLine]] | None = None
     """The instructions before and after scheduling; None: the text's order is kept."""
+    gain: float = 0.0
+    """The cycles that the chosen order saves, in the unit of costs of spills."""
     attempt: int = 0
 
     def choose(self) -> None:
         """Choose the best order if it is better than the text's."""
-        self.chosen, best = None, self.cycles
+        self.chosen, best, self.gain = None, self.cycles, 0.0
         if self.attempt >= len(_SLACK):
             return
         for form in self.forms:
@@ -113,6 +119,7 @@ class _PlacedBlock:
                 best = walk.cycles
                 text = [i for item in form.items for i in item.instructions]
                 self.chosen = text, [i for number in walk.order for i in form.items[number].instructions]
+        self.gain = (self.cycles - best) * frequency(self.depth)
 
     def touches(self, registers: Collection[Register]) -> bool:
         """Whether the block reads or writes one of the registers."""
@@ -141,18 +148,22 @@ class Schedule:
             streaming.append(on)
         constants = loaded_constants(code)
         found: list[_PlacedBlock] = []
+        innermost = _innermost(code, flow)
         for start, items in blocks(code):
             text = [i for item in items for i in item.instructions]
             before = numbering.mask(text[0].uses) | (after[start] & ~numbering.mask(text[0].defs))
             live, out = (frozenset(numbering.members(m)) for m in (before, after[start + len(text) - 1]))
             room = _ROOM | ({"f": _STREAMING} if streaming[start] else {})
-            plain = _ScheduledBlock(items, live, out, room, self.timing)
+            depth = flow.depths[start]
+            # Values that only outer loops use can stay in memory here.
+            idle = frozenset(r for r in live & out if innermost.get(r, 0) < depth)
+            plain = _ScheduledBlock(items, live - idle, out - idle, room, self.timing)
             walk = _walked(plain, range(len(items)))
             forms = [replace(plain, room={kind: max(most, walk.most[kind]) for kind, most in room.items()})]
-            if flow.depths[start]:
+            if depth:
                 forms += _with_constants(text, plain, constants)
             # Code that runs once is reordered only if the gain outweighs the loss of readability.
-            found.append(_PlacedBlock(start, text, forms, walk.cycles - (0 if flow.depths[start] else _ONCE)))
+            found.append(_PlacedBlock(start, text, forms, walk.cycles - (0 if depth else _ONCE), depth))
         return found
 
     @property
@@ -172,6 +183,11 @@ class Schedule:
             position = place.start + len(place.text)
         return found + self.original[position:]
 
+    @property
+    def gain(self) -> float:
+        """The cycles that the chosen orders save, each times an assumed number of runs of its block."""
+        return sum(place.gain for place in self.places)
+
     def give_way(self, spilled: Collection[Register]) -> bool:
         """Keep more registers free in blocks that use spilled registers; False if no block is reordered any more."""
         moved = [place for place in self.places if place.chosen is not None]
@@ -179,6 +195,15 @@ class Schedule:
             place.attempt += 1
             place.choose()
         return bool(moved)
+
+
+def _innermost(code: Sequence[CodeLine], flow: Flow) -> dict[Register, int]:
+    """By register, the greatest number of loops around an instruction that reads or writes it."""
+    found: dict[Register, int] = {}
+    for instruction, depth in zip(code, flow.depths, strict=True):
+        for register in (*instruction.defs, *instruction.uses):
+            found[register] = max(depth, found.get(register, 0))
+    return found
 
 
 def loaded_constants(code: Sequence[CodeLine]) -> dict[Register, CodeLine]:
@@ -195,19 +220,30 @@ def loaded_constants(code: Sequence[CodeLine]) -> dict[Register, CodeLine]:
 def _with_constants(
     text: Sequence[CodeLine], block: _ScheduledBlock, constants: dict[Register, CodeLine]
 ) -> list[_ScheduledBlock]:
-    """The block with its constants loaded inside, so that they take no registers around it; empty if it has none."""
+    """The block with a part of its constants, then all, loaded inside, so that they take no registers around it."""
     here = {r for i in text for r in i.defs}
     used = [r for r in dict.fromkeys(r for i in text for r in i.uses) if r in constants and r not in here]
-    if not used:
-        return []
-    copies = {r: Register("f") for r in used}
-    loads = [CodeLine("fld", (copies[r],), constants[r].uses, constants[r].immediate) for r in used]
+    # Loading a constant costs the same however often it is read; few reads leave its register to others sooner.
+    used.sort(key=lambda r: sum(r in i.uses for i in text))
+    counts = dict.fromkeys(len(used) * part // _PARTS for part in range(1, _PARTS + 1))
+    return [form for n in counts if n for form in _with_loads(text, block, constants, used[:n])]
+
+
+def _with_loads(
+    text: Sequence[CodeLine],
+    block: _ScheduledBlock,
+    constants: dict[Register, CodeLine],
+    loaded: Sequence[Register],
+) -> list[_ScheduledBlock]:
+    """The block with some constants loaded inside; empty if it would not be one block."""
+    copies = {r: Register("f") for r in loaded}
+    loads = [CodeLine("fld", (copies[r],), constants[r].uses, constants[r].immediate) for r in loaded]
     rest = [CodeLine(i.name, i.defs, tuple(copies.get(r, r) for r in i.uses), i.immediate) for i in text]
     found = list(blocks([*loads, *rest]))
     if len(found) != 1 or sum(len(i.instructions) for i in found[0][1]) < len(text) + len(loads):
         return []
-    tables = frozenset(constants[r].uses[0] for r in used)
-    live, live_out = ((registers - set(used)) | tables for registers in (block.live, block.live_out))
+    tables = frozenset(constants[r].uses[0] for r in loaded)
+    live, live_out = ((registers - set(loaded)) | tables for registers in (block.live, block.live_out))
     return [_ScheduledBlock(found[0][1], live, live_out, block.room, block.timing)]
 
 

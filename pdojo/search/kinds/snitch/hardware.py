@@ -16,7 +16,7 @@ from pdojo.search.kinds.common.loops import tile
 from pdojo.search.kinds.snitch.packing import is_streamable
 from pdojo.search.kinds.snitch.registers import INVARIANT, STRAIGHT, invariants, is_innermost, is_load, scope_of, stage
 
-ROOM = 25
+ROOM = 40
 """Registers for constants, and for values from outside, in a region: streams and functions need the others."""
 
 
