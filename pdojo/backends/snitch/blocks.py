@@ -104,7 +104,7 @@ def _changes(begins: Iterable[Register], ends: Iterable[Register]) -> Sequence[C
 def blocks(code: Sequence[CodeLine]) -> Iterator[tuple[int, list[Item]]]:
     """The blocks with at least two items, with their positions in `code`."""
     repeated = bodies(code)
-    times = Counter(r for i in code for r in dict.fromkeys((*i.defs, *i.uses)))
+    times = occurrences(code)
     jumps = Counter(str(i.immediate) for i in code if i.name in BRANCHES)
     start, items, position = 0, list[Item](), 0
     while position < len(code):
@@ -145,10 +145,15 @@ def _item(
     if not all(i.name in BRANCHES or i.name == "label" or (_is_free(i) and _is_computed(i)) for i in inside):
         return None
     # Registers that occur nowhere else are no concern of the other items.
-    here = Counter(r for i in inside for r in dict.fromkeys((*i.defs, *i.uses)))
+    here = occurrences(inside)
     defs = tuple(dict.fromkeys(r for i in inside for r in i.defs if here[r] < times[r]))
     uses = tuple(dict.fromkeys(r for i in inside for r in i.uses if here[r] < times[r]))
     return Item(code[position : end + 1], tuple(dict.fromkeys((*uses, *defs))), defs)
+
+
+def occurrences(code: Iterable[CodeLine]) -> Counter[Register]:
+    """By register, the number of instructions that read or write it."""
+    return Counter(r for i in code for r in dict.fromkeys((*i.defs, *i.uses)))
 
 
 def _is_closed(inside: Sequence[CodeLine], jumps: Counter[str]) -> bool:

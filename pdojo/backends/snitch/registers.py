@@ -13,6 +13,7 @@ from pdojo.backends.snitch.assignment import Assignment, check, is_left_out
 from pdojo.backends.snitch.code import COPIES, SLOT, SP, CodeLine, FrameOffset, Kind, Register, SnitchCode
 from pdojo.backends.snitch.liveness import Flow, Numbering, bodies, frequency, live_after, rarities, tracked
 from pdojo.backends.snitch.meetings import meetings
+from pdojo.backends.snitch.rotation import rotated
 from pdojo.backends.snitch.schedule import Schedule
 from pdojo.backends.snitch.simulator.configuration import Timing
 from pdojo.errors import LoweringError
@@ -53,19 +54,33 @@ def assign(code: list[CodeLine], function: SnitchCode, name: str) -> Assignment:
 
 
 def _scheduled(code: list[CodeLine]) -> _Graph:
-    """The code in the order that costs least: cycles of the blocks, and loads and stores of values without registers."""
+    """The code in the order that costs least, with loops rotated or not."""
+    best, least = _ordered(code)
+    turned = rotated(code, Timing())
+    if len(turned) > len(code):
+        other, cost = _ordered(turned)
+        best = other if cost < least else best
+    return best
+
+
+def _ordered(code: list[CodeLine]) -> tuple[_Graph, float]:
+    """The code in the order that costs least, and the cost.
+
+    Costs are cycles of the blocks, and loads and stores of values without registers.
+    """
     schedule = Schedule(code, Timing())
     best = graph = _Graph(schedule.code)
+    least = graph.spill_cost + schedule.cost
     if not graph.spilled:
-        return graph
+        return graph, least
     plain = _Graph(code)
-    least = graph.spill_cost - schedule.gain
     while graph.spill_cost > plain.spill_cost + _TOLERATED and schedule.give_way(graph.spilled):
         graph = _Graph(schedule.code)
-        cost = graph.spill_cost - schedule.gain
+        cost = graph.spill_cost + schedule.cost
         if cost < least:
             best, least = graph, cost
-    return best if least < plain.spill_cost else plain
+    unordered = plain.spill_cost + schedule.cost_of_text
+    return (best, least) if least < unordered else (plain, unordered)
 
 
 class _Graph:

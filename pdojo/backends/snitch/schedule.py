@@ -64,9 +64,19 @@ class _ScheduledBlock:
         return [occupancy(item.first, self.timing) if item.is_float else 0 for item in self.items]
 
     @cached_property
-    def uses(self) -> Counter[Register]:
-        """The number of items that read each register."""
-        return Counter(r for item in self.items for r in set(item.uses))
+    def uses(self) -> Counter[tuple[Register, int]]:
+        """The number of items that read each value, given by its register and the number of writes before."""
+        writes: Counter[Register] = Counter()
+        found: Counter[tuple[Register, int]] = Counter()
+        for item in self.items:
+            found.update((r, writes[r]) for r in set(item.uses))
+            writes.update(set(item.defs))
+        return found
+
+    @cached_property
+    def writes(self) -> Counter[Register]:
+        """The number of items that write each register."""
+        return Counter(r for item in self.items for r in set(item.defs))
 
     def best(self, slack: int) -> _Walk | None:
         """The best of several orders that leave `slack` registers free; None if none does."""
@@ -104,13 +114,13 @@ class _PlacedBlock:
     """Number of loops around it."""
     chosen: tuple[list[CodeLine], list[CodeLine]] | None = None
     """The instructions before and after scheduling; None: the text's order is kept."""
-    gain: float = 0.0
-    """The cycles that the chosen order saves, in the unit of costs of spills."""
+    gain: int = 0
+    """The cycles that the chosen order saves."""
     attempt: int = 0
 
     def choose(self) -> None:
         """Choose the best order if it is better than the text's."""
-        self.chosen, best, self.gain = None, self.cycles, 0.0
+        self.chosen, best, self.gain = None, self.cycles, 0
         if self.attempt >= len(_SLACK):
             return
         for form in self.forms:
@@ -119,7 +129,7 @@ class _PlacedBlock:
                 best = walk.cycles
                 text = [i for item in form.items for i in item.instructions]
                 self.chosen = text, [i for number in walk.order for i in form.items[number].instructions]
-        self.gain = (self.cycles - best) * frequency(self.depth)
+        self.gain = self.cycles - best
 
     def touches(self, registers: Collection[Register]) -> bool:
         """Whether the block reads or writes one of the registers."""
@@ -184,9 +194,14 @@ class Schedule:
         return found + self.original[position:]
 
     @property
-    def gain(self) -> float:
-        """The cycles that the chosen orders save, each times an assumed number of runs of its block."""
-        return sum(place.gain for place in self.places)
+    def cost(self) -> float:
+        """The cycles of the blocks in their chosen orders, each times an assumed number of runs."""
+        return sum((place.cycles - place.gain) * frequency(place.depth) for place in self.places)
+
+    @property
+    def cost_of_text(self) -> float:
+        """The cycles of the blocks in the order of the text, each times an assumed number of runs."""
+        return sum(place.cycles * frequency(place.depth) for place in self.places)
 
     def give_way(self, spilled: Collection[Register]) -> bool:
         """Keep more registers free in blocks that use spilled registers; False if no block is reordered any more."""
@@ -285,12 +300,16 @@ def _walked(block: _ScheduledBlock, order: Iterable[int]) -> _Walk:
 
 
 def _heights(items: Sequence[Item], timing: Timing) -> list[int]:
-    """Cycles from each item to the end along the longest chain."""
+    """Cycles from each item to the end along the longest chain, in which divisions wait for each other."""
     heights = [0] * len(items)
+    divisions = 0
     for number in range(len(items) - 1, -1, -1):
         item = items[number]
         wait = latency(item.first, timing)
-        heights[number] = max((heights[k] + (wait if waits else 1) for k, waits in item.after.items()), default=wait)
+        height = max((heights[k] + (wait if waits else 1) for k, waits in item.after.items()), default=wait)
+        if item.is_float and (busy := occupancy(item.first, timing)):
+            height = divisions = max(height, divisions + busy)
+        heights[number] = height
     return heights
 
 
@@ -310,6 +329,8 @@ class _Walk:
         self.earliest: dict[int, int] = {}
         """By item: the earliest cycle of a core's load from a place that the floating-point unit stored to."""
         self.uses = block.uses.copy()
+        self.written: Counter[Register] = Counter()
+        """By register, the number of writes so far."""
         self.live = set(block.live)
         self.count: Counter[str] = Counter(r.kind for r in self.live if r.fixed is None)
         self.most = {kind: self.count[kind] for kind in _ROOM}
@@ -401,8 +422,9 @@ class _Walk:
 
     def _count(self, item: Item) -> None:
         for register in set(item.uses):
-            self.uses[register] -= 1
+            self.uses[register, self.written[register]] -= 1
         self._end(item.uses)
+        self.written.update(set(item.defs))
         for register in item.defs:
             if register.fixed is None and register not in self.live:
                 self.live.add(register)
@@ -418,7 +440,11 @@ class _Walk:
                 self.count[register.kind] -= 1
 
     def _dies(self, register: Register, left: int) -> bool:
-        return self.uses[register] <= left and register not in self.block.live_out and register.fixed is None
+        """Whether nothing but `left` items needs the current value of a register."""
+        written = self.written[register]
+        if self.uses[register, written] > left or register.fixed is not None:
+            return False
+        return register not in self.block.live_out or written < self.block.writes[register]
 
     def _fits(self, number: int, room: dict[str, int]) -> bool:
         """Whether the registers suffice after an item, or the item frees as many as it needs."""
@@ -427,7 +453,7 @@ class _Walk:
             if len(begins) <= left:
                 continue
             new = sum(1 for r in begins if r not in self.live)
-            freed = sum(1 for r in ends if r in self.live and self._dies(r, 1))
+            freed = sum(1 for r in ends if r not in begins and r in self.live and self._dies(r, 1))
             if new > freed + max(left, 0):
                 return False
         return True
