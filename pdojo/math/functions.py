@@ -253,9 +253,7 @@ _ELEMENTARY = (
     Function("math.floor", _FLOAT, 1, call="floor", numpy=_np("floor"), c="floor", llvm="llvm.floor"),
     Function("math.roundeven", _FLOAT, 1, call="roundeven", numpy=_np("rint"), c="rint", llvm="llvm.roundeven"),
     Function("math.trunc", _FLOAT, 1, call="trunc", numpy=_np("trunc"), c="trunc", llvm="llvm.trunc"),
-    _elementary(
-        "exp", "exp", UlpBound(1.0, 1.0), 14.0, 8.0, moderate=_moderate("exp", "exp_moderate", 87.0, 708.0)
-    ),
+    _elementary("exp", "exp", UlpBound(1.0, 1.0), 14.0, 8.0, moderate=_moderate("exp", "exp_moderate", 87.0, 708.0)),
     _elementary("exp2", "exp", UlpBound(1.0, 1.0), 12.0, moderate=_moderate("exp", "exp2_moderate", 126.0, 1022.0)),
     _elementary("expm1", "exp", UlpBound(1.25, 1.5), 20.0),
     _elementary("log", "log", UlpBound(1.0, 1.0), 18.0, 12.0),

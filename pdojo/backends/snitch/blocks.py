@@ -1,8 +1,9 @@
 """Straight code as items, ordered only by their dependences.
 
 An item is an instruction, or a branch over a few instructions that only compute registers (a maximum that keeps NaN, or
-the choice between two values), or over many if it is taken nearly always. Instructions between blocks stay in place: labels, other branches, hardware loops, the
-configuration and switching of streams, waiting, and uses of registers by name.
+the choice between two values), or over many if it is taken nearly always. Instructions between blocks stay in place:
+labels, other branches, hardware loops, the configuration and switching of streams, waiting, and uses of registers by
+name.
 """
 
 from __future__ import annotations
@@ -124,9 +125,7 @@ def blocks(code: Sequence[CodeLine]) -> Iterator[tuple[int, list[Item]]]:
         yield start, _ordered(items)
 
 
-def _item(
-    code: Sequence[CodeLine], position: int, jumps: Counter[str], times: Counter[Register]
-) -> Item | None:
+def _item(code: Sequence[CodeLine], position: int, jumps: Counter[str], times: Counter[Register]) -> Item | None:
     """The item at a position; `jumps` counts the branches to each label, `times` the instructions with a register."""
     instruction = code[position]
     if instruction.name not in BRANCHES:

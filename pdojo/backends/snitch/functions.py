@@ -53,6 +53,7 @@ class Functions:
     """Tests the arguments of functions."""
     loses_nan: bool = False
     """Whether the kernel permits a maximum or minimum of a number and NaN to be the number."""
+
     def apply(
         self, function: str, operands: Sequence[Value], dtypes: Sequence[str], result: str, to: Value | None = None
     ) -> Value:

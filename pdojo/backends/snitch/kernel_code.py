@@ -87,7 +87,7 @@ class _SnitchLowering(NestWalk):
         self.stack = _Frame()
         self.entry: list[CodeLine] = []
         self.roots = self._roots()
-        outliers = Outliers(self.code, self.numbers)
+        outliers = Outliers(self.code, self.numbers, self.known)
         functions = Functions(self.code, self.numbers, frozenset(machine.features), machine.name, outliers)
         # Hardware loops have only the maximum that loses NaN; `streams` rejects them in kernels that do not permit it.
         functions = replace(functions, loses_nan=Numerics.NUMBERS in nest.kernel.permitted)

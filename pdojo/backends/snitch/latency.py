@@ -8,6 +8,8 @@ from pdojo.backends.snitch.simulator.configuration import CROSSINGS, Timing
 _SIMPLE = ("fmin", "fmax", "fsgnj", "fsgnjn", "fsgnjx", "fmv")
 _QUEUE = 1
 """Cycles in the ring, or behind instructions in the ring, of moves to integer registers."""
+_PORT = 2
+"""Assumed cycles that a load waits for the write port of the registers, because results of the unit come first."""
 _DIVIDED = 16
 """Assumed number of quotient bits."""
 
@@ -29,7 +31,7 @@ def latency(instruction: CodeLine, timing: Timing) -> int:
     if instruction.name in STORES:
         return 1
     if instruction.name in LOADS:
-        return timing.float_load
+        return timing.float_load + _PORT
     if instruction.defs[0].kind == "x":
         return _QUEUE + (timing.conversion if name == "fcvt" else timing.simple) + timing.answer
     return _arithmetic(name, types, timing)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from pdojo.backends.snitch import wide
@@ -150,47 +150,3 @@ class _Code(Values[Value]):
         low = functions.code.f("fadd.d", cast(Register, value), places)
         # The low half of 1 is 0, and recipes need the number anyway.
         return functions.code.f("vfcpka.s.s", functions.numbers.real(1.0, dtype), low)
-
-
-class _Counter(Values[int]):
-    """Counts the constants of a recipe."""
-
-    def new_constant(self, number: float, dtype: str) -> int:
-        """Nothing."""
-        return 0
-
-    def apply(self, function: str, operands: Sequence[int], dtypes: Sequence[str], result: str) -> int:
-        """Nothing."""
-        return 0
-
-    def shift(self, function: str, value: int, count: int, dtype: str) -> int:
-        """Nothing."""
-        return 0
-
-    def has_signs(self, dtype: str) -> bool:
-        """As the code for Snitch cores has them."""
-        return True
-
-    def places_exponents(self, dtype: str) -> bool:
-        """As the code for Snitch cores does."""
-        return dtype == "f64"
-
-    def with_exponent(self, value: int, offset: float, dtype: str) -> int:
-        """One more constant."""
-        return self.constant(offset + 1.5 * 2.0**32, dtype)
-
-    @property
-    def count(self) -> int:
-        """Number of floating-point constants."""
-        return sum(dtype in FORMATS for dtype, _ in self._constants)
-
-
-@cache
-def constants_of(function: str, dtype: str) -> int:
-    """Number of floating-point constants in the code of a function of f32 or f64; 0 if it has no recipe."""
-    record = FUNCTIONS[function]
-    if record.recipe is None or dtype not in FORMATS:
-        return 0
-    counter = _Counter()
-    record.recipe()(*(Real(counter, FORMATS[dtype], 0) for _ in range(record.arity)))
-    return counter.count

@@ -2,16 +2,18 @@
 
 Most arguments of `exp` are of moderate size, and need neither limits nor a test for NaN. The results of a few copies of
 a statement are computed as if all arguments were moderate. A sum of squares that is small enough shows that they are;
-otherwise the whole recipe computes the results again.
+otherwise the whole recipe computes the results again. Results are written behind the test.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pdojo.backends.snitch.code import BRANCHES, ZERO, CodeLine, Register, SnitchCode
 from pdojo.backends.snitch.numbers import SUFFIX, Numbers, bits_of
+from pdojo.backends.snitch.values import Value
 
 TOGETHER = 4
 """Number of results with one test: their arguments need registers up to it."""
@@ -34,32 +36,77 @@ class Result:
 
 @dataclass
 class Outliers:
-    """Results whose arguments are not tested yet."""
+    """Results whose arguments are not tested yet, and writes of these results."""
 
     code: SnitchCode
     numbers: Numbers
+    known: dict[int, int]
+    """Values of the unrolled induction variables, by depth."""
     collects: bool = False
-    """Whether results wait for `settle`; False: each is tested at once. Waiting results are of one function."""
+    """Whether results wait for each other; False: each is tested at once. Waiting results are of one function."""
     results: list[Result] = field(default_factory=list[Result])
+    _writes: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    _targets: set[Register] = field(default_factory=set[Register])
+    """The registers that the waiting writes change."""
+
+    @contextmanager
+    def collecting(self) -> Generator[None]:
+        """A context in which several results have one test."""
+        self.collects = True
+        yield
+        self._settle()
+        self.collects = False
 
     def add(self, result: Result) -> None:
         """Add a result."""
         self.results.append(result)
         if not self.collects:
-            self.settle()
+            self._settle()
 
-    def settle(self) -> None:
-        """Append the test, and the computation of all results by the whole recipe if an argument fails it."""
-        if not self.results:
+    def finish(self, target: Value | None, write: Callable[[], None]) -> None:
+        """Append the write of a result to the register `target` or to memory: now, or behind the test."""
+        if not self.collects:
+            write()
             return
-        with self.code.rarely(self._skip) as constants:
-            copies: list[list[CodeLine]] = []
-            for each in self.results:
-                copies.append([])
-                with self.code.at(copies[-1]):
-                    self.code.move(each.again(), each.result)
-            self.code.place.extend(_interleaved(copies, set(constants.values())))
-        self.results.clear()
+        known = dict(self.known)
+
+        def later() -> None:
+            self._recall(known)
+            write()
+
+        self._writes.append(later)
+        if isinstance(target, Register):
+            self._targets.add(target)
+        if len(self._writes) == TOGETHER:
+            self._settle()
+
+    def before_reads(self, operands: Sequence[Value]) -> None:
+        """Append the writes if one of them changes an operand of the next statement."""
+        if any(isinstance(o, Register) and o in self._targets for o in operands):
+            self._settle()
+
+    def _settle(self) -> None:
+        """Append the test, the whole recipe for all results, which runs if an argument fails it, and the writes."""
+        if self.results:
+            with self.code.rarely(self._skip) as constants:
+                copies: list[list[CodeLine]] = []
+                for each in self.results:
+                    copies.append([])
+                    with self.code.at(copies[-1]):
+                        self.code.move(each.again(), each.result)
+                self.code.place.extend(_interleaved(copies, set(constants.values())))
+            self.results.clear()
+        writes, known = list(self._writes), dict(self.known)
+        self._writes.clear()
+        self._targets.clear()
+        for write in writes:
+            write()
+        self._recall(known)
+
+    def _recall(self, known: Mapping[int, int]) -> None:
+        """Set the values of the unrolled variables."""
+        self.known.clear()
+        self.known.update(known)
 
     def _skip(self, label: str) -> None:
         """Append a branch to `label` that is taken if all arguments are moderate."""

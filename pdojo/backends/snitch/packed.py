@@ -96,7 +96,7 @@ class Packed:
         is_sum = _is_uniform(leaf.output, leaf)
         target = None if is_sum else self._target(leaf)
         operands = self._operands(leaf, target)
-        statements.end_group_before(operands)
+        statements.functions.outliers.before_reads(operands)
         if is_sum:
             self._sum(leaf, operands)
         else:
@@ -126,7 +126,7 @@ class Packed:
                 # The sum's last operand is the product, or the replicated number itself.
                 self.replicates = self.replicates and leaf.function is None
                 value = self._applied(leaf.accumulate, [old, value], letter, target)
-        statements.finish(target, lambda: self._write(leaf, value, target))
+        statements.functions.outliers.finish(target, lambda: self._write(leaf, value, target))
 
     def _write(self, leaf: Leaf, value: Register, target: Register | None) -> None:
         """Copy the lanes to a register, or store them."""

@@ -57,10 +57,11 @@ def _scheduled(code: list[CodeLine]) -> _Graph:
     """The code in the order that costs least, with loops rotated or not."""
     best, least = _ordered(code)
     turned = rotated(code, Timing())
-    if len(turned) > len(code):
-        other, cost = _ordered(turned)
-        best = other if cost < least else best
-    return best
+    if len(turned) == len(code):
+        return best
+    schedule = Schedule(turned, Timing())
+    graph = _Graph(schedule.code)
+    return graph if graph.spill_cost + schedule.cost < least else best
 
 
 def _ordered(code: list[CodeLine]) -> tuple[_Graph, float]:

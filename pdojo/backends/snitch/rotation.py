@@ -1,8 +1,8 @@
 """Loops that begin with the divisions of the iteration before, so that the divider works beside the rest of the code.
 
-A body `A; B`, where B are the divisions and all that depends on them, becomes `A` before the loop, `B; A` in it, and `B`
-behind it. The order of execution is the same; only now the divisions and the code of the next iteration, which do not
-wait for each other, are straight code, and can be interleaved.
+A body `A; B`, where B are the divisions and all that depends on them, becomes `A` before the loop, `B; A` in it, and
+`B` behind it. The order of execution is the same; only now the divisions and the code of the next iteration, which do
+not wait for each other, are straight code, and can be interleaved.
 """
 
 from __future__ import annotations
@@ -48,9 +48,7 @@ def _loops(code: Sequence[CodeLine]) -> Iterator[tuple[int, list[Item], CodeLine
             yield start, items, branch
 
 
-def _parts(
-    items: Sequence[Item], control: CodeLine, timing: Timing
-) -> tuple[list[CodeLine], list[CodeLine]] | None:
+def _parts(items: Sequence[Item], control: CodeLine, timing: Timing) -> tuple[list[CodeLine], list[CodeLine]] | None:
     """The instructions before the divisions; the divisions and all that must follow. None if it is not worth it.
 
     `control`: the loop's branch, which the first part must prepare.

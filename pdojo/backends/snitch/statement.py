@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Generator, Hashable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import cast
@@ -14,15 +14,15 @@ from pdojo.backends.snitch.cells import Cells
 from pdojo.backends.snitch.code import Register, SnitchCode
 from pdojo.backends.snitch.functions import Functions, from_index, has_instruction
 from pdojo.backends.snitch.memory import Accesses
-from pdojo.backends.snitch.outliers import TOGETHER
 from pdojo.backends.snitch.packed import Packed, is_whole, packs
 from pdojo.backends.snitch.streaming import Regions
 from pdojo.backends.snitch.values import Value, fresh, integer, move
-from pdojo.dialect.attributes import Mapping as ScopeMapping
+from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.rules.hardware_loops import exact_reciprocal
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Scope
 from pdojo.math.functions import FUNCTIONS
+from pdojo.math.values import FORMATS
 
 
 @dataclass
@@ -44,11 +44,6 @@ class Statements:
     _repeated: bool = False
     """Whether the statement is in a hardware loop."""
 
-    _waiting: list[Callable[[], None]] | None = None
-    """Appends the writes of copies whose arguments are not tested yet; None if every copy is tested at once."""
-    _unwritten: set[Register] = field(default_factory=set[Register])
-    """The targets of these writes."""
-
     @property
     def accesses(self) -> Accesses:
         """The emitter of loads and stores."""
@@ -57,9 +52,9 @@ class Statements:
     def emit(self, leaf: Leaf) -> None:
         """Append one instance of a statement, or all its lanes."""
         self._loaded.clear()
-        self._repeated = any(s.mapping is ScopeMapping.FREP for s in leaf.chain)
+        self._repeated = any(s.mapping is Mapping.FREP for s in leaf.chain)
         lanes = leaf.parent
-        if lanes is None or lanes.mapping is not ScopeMapping.VECTOR or lanes.depth in self.known:
+        if lanes is None or lanes.mapping is not Mapping.VECTOR or lanes.depth in self.known:
             self._scalar(leaf)
         elif self.packs(leaf):
             Packed(self).emit(leaf)
@@ -88,68 +83,31 @@ class Statements:
         """A context for the unrolled copies of a statement: one test of arguments for several of them.
 
         Their results are written behind the test. So copies that read the memory that others write are tested one by
-        one; a read of a register that is still to be written ends a group.
+        one, like those whose results need further instructions; a read of a register that is still to be written ends
+        a group.
         """
-        output = leaf.output.array.buffer
+        output, lanes, outliers = leaf.output.array, leaf.parent, self.functions.outliers
         moderate = leaf.function is not None and FUNCTIONS[leaf.function].moderate is not None
-        in_parts = output in self.roots or (self.cells.is_packed(leaf.output) and not self.packs(leaf))
-        meets = in_parts and any(access.array.buffer is output for access in leaf.reads)
-        if not moderate or leaf.accumulate is not None or meets or self._waiting is not None:
+        vector = lanes is not None and lanes.mapping is Mapping.VECTOR
+        packed = vector and self.packs(leaf)
+        more = output.dtype not in FORMATS or leaf.accumulate is not None or vector is not packed
+        in_parts = output.buffer in self.roots or self.cells.is_packed(leaf.output) is not packed
+        meets = in_parts and any(access.array.buffer is output.buffer for access in leaf.reads)
+        if not moderate or more or meets or outliers.collects:
             yield
             return
-        self._waiting, self.functions.outliers.collects = [], True
-        yield
-        self._settle()
-        self._waiting, self.functions.outliers.collects = None, False
-
-    def _settle(self) -> None:
-        """Append the test of all results that wait for it, and their writes."""
-        if not self._waiting:
-            return
-        waiting, self._waiting = self._waiting, []
-        self.functions.outliers.settle()
-        self._unwritten.clear()
-        known = dict(self.known)
-        for write in waiting:
-            write()
-        self._recall(known)
-
-    def _recall(self, known: Mapping[int, int]) -> None:
-        """Set the known values of unrolled variables."""
-        self.known.clear()
-        self.known.update(known)
-
-    def finish(self, target: Value | None, write: Callable[[], None]) -> None:
-        """Append the write of a statement's result to `target` or memory: now, or behind the test of its argument."""
-        if self._waiting is None:
-            write()
-            return
-        known = dict(self.known)
-
-        def later() -> None:
-            self._recall(known)
-            write()
-
-        self._waiting.append(later)
-        if isinstance(target, Register):
-            self._unwritten.add(target)
-        if len(self._waiting) == TOGETHER:
-            self._settle()
-
-    def end_group_before(self, operands: Sequence[Value]) -> None:
-        """End a group of copies if one of its results is an operand."""
-        if any(isinstance(o, Register) and o in self._unwritten for o in operands):
-            self._settle()
+        with outliers.collecting():
+            yield
 
     # Scalars
 
     def _scalar(self, leaf: Leaf) -> None:
         operands = [self.operand(i, leaf) for i in leaf.inputs]
-        self.end_group_before(operands)
+        self.functions.outliers.before_reads(operands)
         target = self.target(leaf)
         old = self.read(leaf.output, leaf) if leaf.accumulate is not None else None
         value = self.computed(leaf, operands, old, target)
-        self.finish(target, lambda: self.write(leaf, value, target))
+        self.functions.outliers.finish(target, lambda: self.write(leaf, value, target))
 
     def computed(self, leaf: Leaf, operands: list[Value], old: Value | None, target: Value | None) -> Value:
         """The value that a statement stores; in `target` if the last instruction can write there."""
