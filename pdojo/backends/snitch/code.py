@@ -168,7 +168,8 @@ class SnitchCode:
     def rarely(self, condition: Callable[[str], None]) -> Generator[Mapping[Hashable, Register]]:
         """A context in which appended code hardly ever runs; `condition` appends the branch to the label behind it.
 
-        Its constants are computed in the code itself, so that they take no registers elsewhere; yields them.
+        Its constants are computed in the code itself, so that they take no registers elsewhere; yields them. The first
+        use of a constant must not be behind a branch inside.
         """
         self._labels += 1
         behind = RareLabel(f".L{self.prefix}_moderate{self._labels}")

@@ -149,12 +149,13 @@ class _Recipe(_Lanes):
         if self.ordered is None:
             return result
         code, numbers, x = self.functions.code, self.functions.numbers, self.argument
+        # Made before the branch, because other results may use the same registers.
+        lanes, one, zero = code.li(_LANES), numbers.splat(1.0, "f32"), numbers.splat(-0.0, "f32")
         restored, done = Register("f"), code.label("ordered")
         code.move(result, restored)
-        code.emit("beq", (), (self.ordered, code.li(_LANES)), done)
+        code.emit("beq", (), (self.ordered, lanes), done)
         # -0 divided by a number is -0, which changes no result.
-        above = code.f("vfadd.s", code.f("vfsgnjx.s", x, x), numbers.splat(1.0, "f32"))
-        nothing = code.f("vfdiv.s", numbers.splat(-0.0, "f32"), above)
+        nothing = code.f("vfdiv.s", zero, code.f("vfadd.s", code.f("vfsgnjx.s", x, x), one))
         code.f("vfadd.s", restored, nothing, to=restored)
         code.emit("label", immediate=done)
         return restored

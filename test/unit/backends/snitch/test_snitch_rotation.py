@@ -17,7 +17,8 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
 
-X, A, B, Q, R, COUNT, POINTER = (Register(kind) for kind in "fffffxx")
+X, A, B, Q, R = (Register("f") for _ in range(5))
+COUNT, POINTER = Register("x"), Register("x")
 LOOP = [
     CodeLine("li", (COUNT,), (), 5),
     CodeLine("label", immediate=".L"),
