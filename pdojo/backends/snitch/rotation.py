@@ -58,7 +58,9 @@ def _parts(items: Sequence[Item], control: CodeLine, timing: Timing) -> tuple[li
         return None
     second = _closure(items, divisions)
     # An operand that nothing else needs may be computed with the divisions.
-    operands = [k for k, item in enumerate(items) if k not in second and item.is_float and set(item.after) <= second]
+    operands = [
+        k for k, i in enumerate(items) if k not in second and i.is_float and i.after and second.issuperset(i.after)
+    ]
     second |= _closure(items, operands)
     needed = set(control.uses)
     if 2 * len(second) > len(items) or any(needed.intersection(items[k].defs) for k in second):

@@ -68,9 +68,8 @@ def test_a_loop_begins_with_the_divisions_of_the_iteration_before() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        # One division; a quotient that the rest of the code needs; a counter behind a division; other code inside.
+        # One division; a quotient that most of the code needs; other code inside.
         {8: CodeLine("fmul.d", (Q,), (B, Q))},
-        {3: CodeLine("fmul.d", (B,), (A, Q)), 4: CodeLine("fmul.d", (R,), (R, Q)), 5: CodeLine("fsub.d", (X,), (Q, B))},
         {
             7: CodeLine("fcvt.d.w", (Q,), (COUNT,)),
             8: CodeLine("fdiv.d", (Q,), (Q, B)),

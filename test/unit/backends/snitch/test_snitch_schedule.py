@@ -58,7 +58,7 @@ def rare(x: Register, y: Register, f: Register, g: Register, h: Register, number
     return [
         CodeLine("bne", (), (x, y), behind),
         CodeLine("fld", (own,), (table,), 8),
-        *(CodeLine("fmadd.d", (own,), (own, g, h)) for _ in range(14)),
+        *(CodeLine("fmul.d", (Register("f"),), (g, h)) for _ in range(14)),
         CodeLine("bne", (), (y, x), f".I{number}"),
         CodeLine("fadd.d", (own,), (own, h)),
         CodeLine("label", immediate=f".I{number}"),
