@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pdojo.backends.snitch.code import LOADS, STORES, CodeLine
+from pdojo.backends.snitch.code import CONSTANTS, LOADS, STORES, CodeLine
 from pdojo.backends.snitch.simulator.configuration import CROSSINGS, Timing
 
 _SIMPLE = ("fmin", "fmax", "fsgnj", "fsgnjn", "fsgnjx", "fmv")
@@ -31,7 +31,8 @@ def latency(instruction: CodeLine, timing: Timing) -> int:
     if instruction.name in STORES:
         return 1
     if instruction.name in LOADS:
-        return timing.float_load + _PORT
+        # Constants are loaded among arithmetic.
+        return timing.float_load + (_PORT if instruction.uses[0].area == CONSTANTS else 0)
     if instruction.defs[0].kind == "x":
         return _QUEUE + (timing.conversion if name == "fcvt" else timing.simple) + timing.answer
     return _arithmetic(name, types, timing)
