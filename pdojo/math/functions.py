@@ -56,6 +56,21 @@ class UlpBound:
 
 
 @dataclass(frozen=True, slots=True)
+class Moderate:
+    """A shorter recipe that gives the same bits for arguments of moderate size."""
+
+    recipe: Deferred
+    f32: float
+    """The greatest magnitude of an argument in f32."""
+    f64: float
+    """The greatest magnitude of an argument in f64."""
+
+    def bound(self, dtype: str) -> float:
+        """The greatest magnitude of an argument in a format."""
+        return self.f64 if dtype == "f64" else self.f32
+
+
+@dataclass(frozen=True, slots=True)
 class Function:
     """A function of statements. The defaults are right for a function that backends write by code of their own."""
 
@@ -79,6 +94,8 @@ class Function:
     """The error of a function with a recipe; other functions round once, and backends agree on all bits."""
     recipe: Deferred | None = None
     """The code for f32 and f64, a function of `pdojo.math.values.Real` values."""
+    moderate: Moderate | None = None
+    """The code for f32 and f64 if the only argument is of moderate size; None if it is not shorter."""
     approximates: str | None = None
     """The function whose shorter form this is; in exact arithmetic the two are one function."""
 
@@ -138,6 +155,7 @@ def _elementary(
     c: str | None = None,
     kind: str | None = None,
     approximates: str | None = None,
+    moderate: Moderate | None = None,
 ) -> Function:
     """The record of `math.NAME`, whose recipe is the function of that name in a module of `pdojo.math.recipes`."""
     return Function(
@@ -148,6 +166,7 @@ def _elementary(
         numpy=numpy or _np(name),
         bound=bound,
         recipe=_deferred(f"pdojo.math.recipes.{module}", name),
+        moderate=moderate,
         c=c,
         cycles=cycles,
         instructions=instructions,
@@ -156,11 +175,31 @@ def _elementary(
     )
 
 
-def _approximate(of: str, bound: UlpBound, cycles: float, instructions: float, numpy: Deferred) -> Function:
+def _approximate(
+    of: str,
+    bound: UlpBound,
+    cycles: float,
+    instructions: float,
+    numpy: Deferred,
+    moderate: Moderate | None = None,
+) -> Function:
     """The record of the shorter form of `math.OF`; a library of C computes that function."""
     return _elementary(
-        f"{of}_approx", "approximate", bound, cycles, instructions, numpy=numpy, c=of, approximates=f"math.{of}"
+        f"{of}_approx",
+        "approximate",
+        bound,
+        cycles,
+        instructions,
+        numpy=numpy,
+        c=of,
+        approximates=f"math.{of}",
+        moderate=moderate,
     )
+
+
+def _moderate(module: str, name: str, f32: float, f64: float) -> Moderate:
+    """The recipe of that name in a module of `pdojo.math.recipes`, for magnitudes up to `f32` and `f64`."""
+    return Moderate(_deferred(f"pdojo.math.recipes.{module}", name), f32, f64)
 
 
 _FLOAT, _INTEGER = Signature.FLOAT, Signature.INTEGER
@@ -214,8 +253,8 @@ _ELEMENTARY = (
     Function("math.floor", _FLOAT, 1, call="floor", numpy=_np("floor"), c="floor", llvm="llvm.floor"),
     Function("math.roundeven", _FLOAT, 1, call="roundeven", numpy=_np("rint"), c="rint", llvm="llvm.roundeven"),
     Function("math.trunc", _FLOAT, 1, call="trunc", numpy=_np("trunc"), c="trunc", llvm="llvm.trunc"),
-    _elementary("exp", "exp", UlpBound(1.0, 1.0), 14.0, 8.0),
-    _elementary("exp2", "exp", UlpBound(1.0, 1.0), 12.0),
+    _elementary("exp", "exp", UlpBound(1.0, 1.0), 14.0, 8.0, moderate=_moderate("exp", "exp_moderate", 87.0, 708.0)),
+    _elementary("exp2", "exp", UlpBound(1.0, 1.0), 12.0, moderate=_moderate("exp", "exp2_moderate", 126.0, 1022.0)),
     _elementary("expm1", "exp", UlpBound(1.25, 1.5), 20.0),
     _elementary("log", "log", UlpBound(1.0, 1.0), 18.0, 12.0),
     _elementary("log2", "log", UlpBound(1.0, 1.25), 18.0),
@@ -239,7 +278,14 @@ _ELEMENTARY = (
     _elementary("atan", "atan", UlpBound(2.5, 2.5), 26.0, 24.0, numpy=_np("arctan")),
     _elementary("tanh", "exp", UlpBound(1.75, 2.0), 24.0, 16.0),
     _elementary("erf", "erf", UlpBound(1.25, 1.5), 28.0, 24.0, numpy=_own("erf")),
-    _approximate("exp", UlpBound(2.25, 1.0), 10.0, 8.0, _np("exp")),
+    _approximate(
+        "exp",
+        UlpBound(2.25, 1.0),
+        10.0,
+        8.0,
+        _np("exp"),
+        _moderate("approximate", "exp_approx_moderate", 86.0, 708.0),
+    ),
     _approximate("tanh", UlpBound(4.0, 2.0), 12.0, 16.0, _np("tanh")),
     _approximate("erf", UlpBound(4.0, 1.5), 14.0, 24.0, _own("erf")),
     _elementary("powf", "power", UlpBound(0.51, 1.25), 40.0, 40.0, numpy=_np("power"), arity=2, call="pow", c="pow"),

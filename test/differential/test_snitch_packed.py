@@ -250,7 +250,8 @@ def test_functions_of_both_lanes(function: str) -> None:
     text = snitch_source(packed, DIVIDES).text
     assert text.count("vfmac.s") > 4
     assert "fmadd" not in text
-    assert not re.search(r"\b(fmv\.x\.w|lw|feq\.s)\b", text)
+    assert not re.search(r"\b(lw|feq\.s)\b", text)
+    assert text.count("fmv.x.w") <= 1
     found, wanted = run_snitch(packed, inputs)[0], run_snitch(single, inputs)[0]
     agree(packed, found, wanted)
     assert agrees(found["y"], interpret(packed, inputs)["y"], "f32", f"math.{function}")

@@ -1,8 +1,9 @@
 """Straight code as items, ordered only by their dependences.
 
 An item is an instruction, or a branch over a few instructions that only compute registers (a maximum that keeps NaN, or
-the choice between two values). Instructions between blocks stay in place: labels, other branches, hardware loops, the
-configuration and switching of streams, waiting, and uses of registers by name.
+the choice between two values), or over many if it is taken nearly always. Instructions between blocks stay in place:
+labels, other branches, hardware loops, the configuration and switching of streams, waiting, and uses of registers by
+name.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 from pdojo.backends.snitch.code import (
     BRANCHES,
+    CONSTANTS,
     LOADS,
     SLOT,
     SP,
@@ -23,6 +25,7 @@ from pdojo.backends.snitch.code import (
     CodeLine,
     FrameOffset,
     Kind,
+    RareLabel,
     Register,
 )
 from pdojo.backends.snitch.latency import is_float
@@ -63,11 +66,16 @@ class Item:
     def __post_init__(self) -> None:
         # Computed once, because dozens of candidate orders use these values.
         self.is_float = len(self.instructions) == 1 and is_float(self.first)
-        self.size = sum(1 for i in self.instructions if i.name != "label")
+        self.size = 1 if self.is_rare else sum(1 for i in self.instructions if i.name != "label")
         used = dict.fromkeys(self.uses)
-        self.uses_unit = any(is_float(i) for i in self.instructions)
+        self.uses_unit = not self.is_rare and any(is_float(i) for i in self.instructions)
         self.forwards = _changes(self.defs, used)
         self.backwards = _changes(used, [r for r in self.defs if r not in used])
+
+    @property
+    def is_rare(self) -> bool:
+        """Whether it is a branch that is taken nearly always, so that the rest hardly ever runs."""
+        return isinstance(self.first.immediate, RareLabel)
 
     @property
     def first(self) -> CodeLine:
@@ -97,10 +105,11 @@ def _changes(begins: Iterable[Register], ends: Iterable[Register]) -> Sequence[C
 def blocks(code: Sequence[CodeLine]) -> Iterator[tuple[int, list[Item]]]:
     """The blocks with at least two items, with their positions in `code`."""
     repeated = bodies(code)
+    times = occurrences(code)
     jumps = Counter(str(i.immediate) for i in code if i.name in BRANCHES)
     start, items, position = 0, list[Item](), 0
     while position < len(code):
-        item = None if repeated[position] else _item(code, position, jumps)
+        item = None if repeated[position] else _item(code, position, jumps, times)
         if item is None or len(items) == LONGEST:
             if len(items) > 1:
                 yield start, _ordered(items)
@@ -116,25 +125,44 @@ def blocks(code: Sequence[CodeLine]) -> Iterator[tuple[int, list[Item]]]:
         yield start, _ordered(items)
 
 
-def _item(code: Sequence[CodeLine], position: int, jumps: Counter[str]) -> Item | None:
+def _item(code: Sequence[CodeLine], position: int, jumps: Counter[str], times: Counter[Register]) -> Item | None:
+    """The item at a position; `jumps` counts the branches to each label, `times` the instructions with a register."""
     instruction = code[position]
     if instruction.name not in BRANCHES:
         return Item((instruction,), instruction.uses, instruction.defs) if _is_free(instruction) else None
     if instruction.name == "j":
         return None
-    label, inside = str(instruction.immediate), code[position : position + _SKIPPED + 2]
-    length = next((k for k, i in enumerate(inside) if i.name == "label"), None)
-    if length is None or length < 2 or inside[length].immediate != label:
+    label = str(instruction.immediate)
+    is_rare = isinstance(instruction.immediate, RareLabel)
+    most = len(code) if is_rare else min(len(code), position + _SKIPPED + 2)
+    end = next((k for k in range(position, most) if code[k].name == "label" and code[k].immediate == label), None)
+    if end is None or end < position + 2:
         return None
-    inside = inside[:length]
-    branches = [i for i in inside if i.name in BRANCHES]
-    if len(branches) != jumps[label] or any(i.immediate != label for i in branches):
+    inside = code[position:end]
+    if not _is_closed(code[position : end + 1], jumps):
         return None
-    if not all(i.name in BRANCHES or (_is_free(i) and _is_computed(i)) for i in inside):
+    if not all(i.name in BRANCHES or i.name == "label" or (_is_free(i) and _is_computed(i)) for i in inside):
         return None
-    defs = tuple(dict.fromkeys(r for i in inside for r in i.defs))
-    uses = tuple(dict.fromkeys(r for i in inside for r in i.uses))
-    return Item(code[position : position + length + 1], tuple(dict.fromkeys((*uses, *defs))), defs)
+    # Registers that occur nowhere else are no concern of the other items.
+    here = occurrences(inside)
+    defs = tuple(dict.fromkeys(r for i in inside for r in i.defs if here[r] < times[r]))
+    uses = tuple(dict.fromkeys(r for i in inside for r in i.uses if here[r] < times[r]))
+    return Item(code[position : end + 1], tuple(dict.fromkeys((*uses, *defs))), defs)
+
+
+def occurrences(code: Iterable[CodeLine]) -> Counter[Register]:
+    """By register, the number of instructions that read or write it."""
+    return Counter(r for i in code for r in dict.fromkeys((*i.defs, *i.uses)))
+
+
+def _is_closed(inside: Sequence[CodeLine], jumps: Counter[str]) -> bool:
+    """Whether all branches go forwards to labels inside, and nothing else goes to these labels."""
+    places = {str(i.immediate): k for k, i in enumerate(inside) if i.name == "label"}
+    branches = [(k, str(i.immediate)) for k, i in enumerate(inside) if i.name in BRANCHES]
+    if any(label not in places or places[label] < k for k, label in branches):
+        return False
+    found = Counter(label for _, label in branches)
+    return all(found[label] == jumps[label] for label in places)
 
 
 def _is_free(instruction: CodeLine) -> bool:
@@ -144,8 +172,9 @@ def _is_free(instruction: CodeLine) -> bool:
 
 
 def _is_computed(instruction: CodeLine) -> bool:
-    """Whether an instruction touches neither memory nor streams."""
-    touches = instruction.name in LOADS or instruction.name in STORES
+    """Whether an instruction touches neither memory nor streams, but for the table of constants."""
+    is_constant = instruction.name in LOADS and instruction.uses[0].area == CONSTANTS
+    touches = not is_constant and (instruction.name in LOADS or instruction.name in STORES)
     return not touches and not any(r in STREAMS for r in (*instruction.defs, *instruction.uses))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -38,6 +38,8 @@ SP = Register("x", "sp")
 STREAMS = tuple(Register("f", f"ft{k}") for k in range(3))
 """The stream registers, while streams are on."""
 
+CONSTANTS = "constants"
+"""The area of the table of constants, which nothing writes."""
 ARRAYS = "arrays"
 ARGUMENT = "argument"
 SLOT = "slot"
@@ -67,6 +69,12 @@ class CodeLine:
         return f"<{self.name} {self.immediate if self.immediate is not None else ''}>"
 
 
+class RareLabel(str):
+    """A label behind code that hardly ever runs, because a branch skips it."""
+
+    __slots__ = ()
+
+
 _SCRATCHES = 32
 """Number of slots that `scratch` uses in rotation."""
 MARKS = frozenset(("label", "entry", "frep.end"))
@@ -78,6 +86,8 @@ STORES = frozenset(("sb", "sh", "sw", "fsh", "fsw", "fsd"))
 """Instructions whose uses are the base and then the value."""
 COPIES = frozenset(("mv", "fmv.d"))
 """Instructions that copy a whole register."""
+ADDING = ("vfmac", "vfmre", "vfsum", "vfdotp")
+"""Beginnings of the names of instructions that also read the register that they write."""
 EFFECTS = BRANCHES | STORES | MARKS | frozenset(("scfgwi", "csrsi", "csrci", "frep.o", "scfgr", "fence", "ret"))
 """Instructions that are kept even if their results are unused."""
 
@@ -134,6 +144,8 @@ class SnitchCode:
         self._scratches = 0
         self._kept: dict[int, dict[Hashable, Register]] = {}
         self._target: list[CodeLine] | None = None
+        self._nearby: dict[Hashable, Register] | None = None
+        """The constants of code that hardly ever runs, computed there; None outside of such code."""
 
     # The place of instructions
 
@@ -151,6 +163,21 @@ class SnitchCode:
         self._target = target
         yield
         self._target = previous
+
+    @contextmanager
+    def rarely(self, condition: Callable[[str], None]) -> Generator[Mapping[Hashable, Register]]:
+        """A context in which appended code hardly ever runs; `condition` appends the branch to the label behind it.
+
+        Its constants are computed in the code itself, so that they take no registers elsewhere; yields them. The first
+        use of a constant must not be behind a branch inside.
+        """
+        self._labels += 1
+        behind = RareLabel(f".L{self.prefix}_moderate{self._labels}")
+        condition(behind)
+        previous, self._nearby = self._nearby, {}
+        yield self._nearby
+        self._nearby = previous
+        self.emit("label", immediate=behind)
 
     @property
     def hoisted(self) -> list[CodeLine]:
@@ -200,8 +227,15 @@ class SnitchCode:
         self.emit(name, (result,), uses, immediate)
         return result
 
-    def keep(self, key: Hashable, make: Callable[[], Register]) -> Register:
-        """The value that `make` computes before the nest, only once for each key."""
+    def keep(self, key: Hashable, make: Callable[[], Register], *, everywhere: bool = False) -> Register:
+        """The value that `make` computes before the nest, only once for each key.
+
+        In code that hardly ever runs, `make` computes it there, unless `everywhere`.
+        """
+        if self._nearby is not None and not everywhere:
+            if key not in self._nearby:
+                self._nearby[key] = make()
+            return self._nearby[key]
         known = self._kept.setdefault(id(self.hoisted), {})
         if key not in known:
             with self.at(self.hoisted):

@@ -8,6 +8,7 @@ from typing import cast
 from pdojo.backends.snitch.assembly import Line
 from pdojo.backends.snitch.assignment import Assignment, is_left_out
 from pdojo.backends.snitch.code import ARGUMENT, ARRAYS, SLOT, CodeLine, FrameOffset, Kind, SnitchCode
+from pdojo.backends.snitch.copies import without_copies
 from pdojo.backends.snitch.liveness import bodies, without_dead_code
 from pdojo.backends.snitch.registers import SAVED, assign
 from pdojo.backends.snitch.repeats import without_repeats
@@ -29,7 +30,7 @@ def finish(code: SnitchCode, arrays_bytes: int, name: str) -> tuple[list[Line], 
     `arrays_bytes` is the size of the arrays in the frame. Raises LoweringError if the registers do not suffice for a
     hardware loop, or the frame has more slots than loads can reach.
     """
-    assignment = assign(without_dead_code(without_repeats(code.finished)), code, name)
+    assignment = assign(without_dead_code(without_copies(without_repeats(code.finished))), code, name)
     return _StackFrame(assignment, code.slots, arrays_bytes, name).lines()
 
 

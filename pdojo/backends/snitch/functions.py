@@ -14,6 +14,7 @@ from pdojo.backends.snitch.casts import Casts
 from pdojo.backends.snitch.code import ZERO, Register, SnitchCode
 from pdojo.backends.snitch.integers import Integers
 from pdojo.backends.snitch.numbers import SUFFIX, Numbers
+from pdojo.backends.snitch.outliers import Outliers
 from pdojo.backends.snitch.values import RegisterPair, Value, fresh, move
 from pdojo.dialect.functions import is_float
 from pdojo.dialect.rules.streams import DIVISIONS, EXTREMA, FPU_FUNCTIONS
@@ -48,6 +49,8 @@ class Functions:
     """Features of the machine."""
     machine: str
     """The machine's name, for messages."""
+    outliers: Outliers
+    """Tests the arguments of functions."""
     loses_nan: bool = False
     """Whether the kernel permits a maximum or minimum of a number and NaN to be the number."""
 

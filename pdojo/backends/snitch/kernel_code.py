@@ -30,6 +30,7 @@ from pdojo.backends.snitch.code import (
 from pdojo.backends.snitch.finish import finish
 from pdojo.backends.snitch.functions import Functions
 from pdojo.backends.snitch.numbers import Numbers
+from pdojo.backends.snitch.outliers import Outliers
 from pdojo.backends.snitch.statement import Statements
 from pdojo.backends.snitch.streaming import Regions
 from pdojo.dialect.affine import Expr, lookups_in
@@ -86,7 +87,8 @@ class _SnitchLowering(NestWalk):
         self.stack = _Frame()
         self.entry: list[CodeLine] = []
         self.roots = self._roots()
-        functions = Functions(self.code, self.numbers, frozenset(machine.features), machine.name)
+        outliers = Outliers(self.code, self.numbers, self.known)
+        functions = Functions(self.code, self.numbers, frozenset(machine.features), machine.name, outliers)
         # Hardware loops have only the maximum that loses NaN; `streams` rejects them in kernels that do not permit it.
         functions = replace(functions, loses_nan=Numerics.NUMBERS in nest.kernel.permitted)
         self.statements = Statements(
@@ -224,6 +226,15 @@ class _SnitchLowering(NestWalk):
         """Bounds that check guards in each iteration, because loops count down from constants."""
         return checked_within(scope)
 
+    def unroll(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append the iterations of an unrolled scope; if it is one statement, its copies share tests of arguments."""
+        leaf = _only_statement(scope)
+        if leaf is None:
+            self.unrolled(scope, bounds)
+            return
+        with self.statements.together(leaf):
+            self.unrolled(scope, bounds)
+
     def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
         """Append a statement, packed or lane by lane."""
         if self.statements.goes_by_lanes(leaf):
@@ -282,3 +293,13 @@ class _SnitchLowering(NestWalk):
         del self.extents[around:]
         self.known.pop(scope.depth, None)
         self.code.close_hardware_loop(frame, expected, trips, self.machine.name)
+
+
+def _only_statement(scope: Scope) -> Leaf | None:
+    """The statement that is all of an unrolled scope, without guards; None if there is no such statement."""
+    node: Scope | Leaf = scope
+    while isinstance(node, Scope):
+        if node.guard or len(node.children) != 1 or node.mapping not in (Mapping.UNROLL, Mapping.VECTOR):
+            return None
+        node = node.children[0]
+    return node

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pdojo.backends.snitch.code import BRANCHES, EFFECTS, CodeLine, Register
+from pdojo.backends.snitch.code import BRANCHES, EFFECTS, CodeLine, Immediate, RareLabel, Register
 
 
 @dataclass(eq=False)
@@ -58,6 +58,11 @@ class Flow:
             depth += change
             depths.append(depth)
         return depths
+
+
+def frequency(depth: int) -> float:
+    """An assumed number of runs of code with a number of loops around it."""
+    return 10.0 ** min(depth, 8)
 
 
 def tracked(registers: Sequence[Register]) -> list[Register]:
@@ -131,6 +136,19 @@ def bodies(code: Sequence[CodeLine]) -> list[bool]:
     for instruction in code:
         loops += (instruction.name == "frep.o") - (instruction.name == "frep.end")
         found.append(loops > 0)
+    return found
+
+
+def rarities(code: Sequence[CodeLine]) -> list[bool]:
+    """By position, whether a branch that is taken nearly always skips it."""
+    found: list[bool] = []
+    behind: Immediate = None
+    for instruction in code:
+        if behind is not None and instruction.name == "label" and instruction.immediate == behind:
+            behind = None
+        found.append(behind is not None)
+        if behind is None and instruction.name in BRANCHES and isinstance(instruction.immediate, RareLabel):
+            behind = instruction.immediate
     return found
 
 

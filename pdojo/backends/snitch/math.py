@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from pdojo.backends.snitch import wide
 from pdojo.backends.snitch.code import ZERO, Register
 from pdojo.backends.snitch.numbers import SUFFIX
+from pdojo.backends.snitch.outliers import Result
 from pdojo.backends.snitch.values import RegisterPair, Value, integer
 from pdojo.dialect.rules.streams import DIVISIONS, EXTREMA
 from pdojo.errors import LoweringError
-from pdojo.math.functions import FUNCTIONS
+from pdojo.math.functions import FUNCTIONS, Deferred
 from pdojo.math.values import FORMATS, Real, Values
 
 if TYPE_CHECKING:
@@ -34,9 +35,21 @@ def emit_function(functions: Functions, function: str, operands: list[Register],
     """
     if function in _ROUNDINGS:
         return _rounded(functions, function, operands[0], dtype)
-    recipe = FUNCTIONS[function].recipe
-    if recipe is None:
+    record = FUNCTIONS[function]
+    if record.recipe is None:
         raise LoweringError(f"'{function}' has no code for Snitch cores")
+    whole = partial(_by_recipe, functions, function, operands, dtype, record.recipe)
+    if record.moderate is None:
+        return whole()
+    result = _by_recipe(functions, function, operands, dtype, record.moderate.recipe)
+    functions.outliers.add(Result(operands[0], result, whole, dtype, record.moderate.bound(dtype)))
+    return result
+
+
+def _by_recipe(
+    functions: Functions, function: str, operands: Sequence[Register], dtype: str, recipe: Deferred
+) -> Register:
+    """The value of a function by one of its recipes."""
     code = _Code(functions, function, operands)
     result = recipe()(*(Real(code, FORMATS[dtype], o) for o in operands))
     return code.finished(cast(Register, result.value), dtype)
@@ -135,48 +148,5 @@ class _Code(Values[Value]):
         functions = self.functions
         places = functions.numbers.real(offset + 1.5 * 2.0**32, dtype)
         low = functions.code.f("fadd.d", cast(Register, value), places)
-        return functions.code.f("vfcpka.s.s", functions.numbers.real(0.0, dtype), low)
-
-
-class _Counter(Values[int]):
-    """Counts the constants of a recipe."""
-
-    def new_constant(self, number: float, dtype: str) -> int:
-        """Nothing."""
-        return 0
-
-    def apply(self, function: str, operands: Sequence[int], dtypes: Sequence[str], result: str) -> int:
-        """Nothing."""
-        return 0
-
-    def shift(self, function: str, value: int, count: int, dtype: str) -> int:
-        """Nothing."""
-        return 0
-
-    def has_signs(self, dtype: str) -> bool:
-        """As the code for Snitch cores has them."""
-        return True
-
-    def places_exponents(self, dtype: str) -> bool:
-        """As the code for Snitch cores does."""
-        return dtype == "f64"
-
-    def with_exponent(self, value: int, offset: float, dtype: str) -> int:
-        """One more constant."""
-        return self.constant(offset + 1.5 * 2.0**32, dtype)
-
-    @property
-    def count(self) -> int:
-        """Number of floating-point constants."""
-        return sum(dtype in FORMATS for dtype, _ in self._constants)
-
-
-@cache
-def constants_of(function: str, dtype: str) -> int:
-    """Number of floating-point constants in the code of a function of f32 or f64; 0 if it has no recipe."""
-    record = FUNCTIONS[function]
-    if record.recipe is None or dtype not in FORMATS:
-        return 0
-    counter = _Counter()
-    record.recipe()(*(Real(counter, FORMATS[dtype], 0) for _ in range(record.arity)))
-    return counter.count
+        # The low half of 1 is 0, and recipes need the number anyway.
+        return functions.code.f("vfcpka.s.s", functions.numbers.real(1.0, dtype), low)

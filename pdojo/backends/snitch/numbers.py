@@ -7,7 +7,7 @@ from math import isnan
 
 import numpy as np
 
-from pdojo.backends.snitch.code import ZERO, Register, SnitchCode
+from pdojo.backends.snitch.code import CONSTANTS, ZERO, Register, SnitchCode
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.semantics.rounding import round_float64, to_interface
 
@@ -32,6 +32,8 @@ class Numbers:
     """The 64-bit words of the table."""
     ordered: set[Register] = field(default_factory=set[Register])
     """Registers with constants that are not NaN."""
+    _offsets: dict[Register, int] = field(default_factory=dict[Register, int])
+    """By register with a constant of the table, its place there."""
 
     def real(self, value: float, dtype: str) -> Register:
         """A register with a number; for bf16 an f32 of the same value."""
@@ -51,8 +53,13 @@ class Numbers:
         move = "fmv.w.x" if dtype == "f32" else "fmv.h.x"
         return code.keep((dtype, bits), lambda: code.f(move, code.li(bits)))
 
-    def _table(self) -> Register:
-        return self.code.x("la", immediate=self.label, to=Register("x", area=self.label))
+    def _base(self) -> Register:
+        """The register with the address of the table."""
+
+        def load() -> Register:
+            return self.code.x("la", immediate=self.label, to=Register("x", area=CONSTANTS))
+
+        return self.code.keep("constants", load, everywhere=True)
 
     def splat(self, value: float, dtype: str) -> Register:
         """A register with a number in all lanes."""
@@ -67,9 +74,14 @@ class Numbers:
         if bits not in self.table:
             self.table.append(bits)
         offset = 8 * self.table.index(bits)
+        base = self._base()
+        found = code.keep(("word", bits), lambda: code.f("fld", base, immediate=offset))
+        self._offsets[found] = offset
+        return found
 
-        def load() -> Register:
-            base = code.keep("constants", self._table)
-            return code.f("fld", base, immediate=offset)
-
-        return code.keep(("word", bits), load)
+    def copy(self, number: Register, to: Register) -> None:
+        """Copy a register; constants of the table are loaded instead, so that they need no register of their own."""
+        if number in self._offsets:
+            self.code.f("fld", self._base(), immediate=self._offsets[number], to=to)
+        else:
+            self.code.move(number, to)

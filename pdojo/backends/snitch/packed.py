@@ -91,16 +91,17 @@ class Packed:
 
     def emit(self, leaf: Leaf) -> None:
         """Append a statement for all lanes."""
-        lanes = leaf.chain[-1]
-        self.statements.known[lanes.depth] = 0
+        lanes, statements = leaf.chain[-1], self.statements
+        statements.known[lanes.depth] = 0
         is_sum = _is_uniform(leaf.output, leaf)
         target = None if is_sum else self._target(leaf)
         operands = self._operands(leaf, target)
+        statements.functions.outliers.before_reads(operands)
         if is_sum:
             self._sum(leaf, operands)
         else:
             self._whole(leaf, operands, target)
-        del self.statements.known[lanes.depth]
+        del statements.known[lanes.depth]
 
     def _operands(self, leaf: Leaf, target: Register | None) -> list[Register]:
         """The operands; a replicated one is last. A plain copy's value is in `target` if an instruction computes it."""
@@ -125,6 +126,11 @@ class Packed:
                 # The sum's last operand is the product, or the replicated number itself.
                 self.replicates = self.replicates and leaf.function is None
                 value = self._applied(leaf.accumulate, [old, value], letter, target)
+        statements.functions.outliers.finish(target, lambda: self._write(leaf, value, target))
+
+    def _write(self, leaf: Leaf, value: Register, target: Register | None) -> None:
+        """Copy the lanes to a register, or store them."""
+        statements = self.statements
         if target is not None:
             self.code.move(value, target)
             return

@@ -11,8 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pdojo.backends.snitch.assembler.registers import FLOAT, INTEGER
 from pdojo.backends.snitch.assignment import Assignment, check, is_left_out
 from pdojo.backends.snitch.code import COPIES, SLOT, SP, CodeLine, FrameOffset, Kind, Register, SnitchCode
-from pdojo.backends.snitch.liveness import Flow, Numbering, bodies, live_after, tracked
+from pdojo.backends.snitch.liveness import Flow, Numbering, bodies, frequency, live_after, rarities, tracked
 from pdojo.backends.snitch.meetings import meetings
+from pdojo.backends.snitch.rotation import rotated
 from pdojo.backends.snitch.schedule import Schedule
 from pdojo.backends.snitch.simulator.configuration import Timing
 from pdojo.errors import LoweringError
@@ -30,6 +31,10 @@ SAVED: dict[Kind, tuple[str, ...]] = {
 STREAM_NAMES = frozenset(("ft0", "ft1", "ft2"))
 _ROUNDS = 20
 _FOREVER = float("inf")
+_RARE = 1e-9
+"""The cost of an instruction that hardly ever runs, relative to others."""
+_TOLERATED = 0.5
+"""The cost of spills that is less than any in other code."""
 
 
 def assign(code: list[CodeLine], function: SnitchCode, name: str) -> Assignment:
@@ -49,15 +54,34 @@ def assign(code: list[CodeLine], function: SnitchCode, name: str) -> Assignment:
 
 
 def _scheduled(code: list[CodeLine]) -> _Graph:
-    """The scheduled code; blocks whose new order would add spills keep their order."""
-    schedule = Schedule(code, Timing())
+    """The code in the order that costs least, with loops rotated or not."""
+    best, least = _ordered(code)
+    turned = rotated(code, Timing())
+    if len(turned) == len(code):
+        return best
+    schedule = Schedule(turned, Timing())
     graph = _Graph(schedule.code)
+    return graph if graph.spill_cost + schedule.cost < least else best
+
+
+def _ordered(code: list[CodeLine]) -> tuple[_Graph, float]:
+    """The code in the order that costs least, and the cost.
+
+    Costs are cycles of the blocks, and loads and stores of values without registers.
+    """
+    schedule = Schedule(code, Timing())
+    best = graph = _Graph(schedule.code)
+    least = graph.spill_cost + schedule.cost
     if not graph.spilled:
-        return graph
+        return graph, least
     plain = _Graph(code)
-    while graph.spill_cost > plain.spill_cost and schedule.give_way(graph.spilled):
+    while graph.spill_cost > plain.spill_cost + _TOLERATED and schedule.give_way(graph.spilled):
         graph = _Graph(schedule.code)
-    return graph
+        cost = graph.spill_cost + schedule.cost
+        if cost < least:
+            best, least = graph, cost
+    unordered = plain.spill_cost + schedule.cost_of_text
+    return (best, least) if least < unordered else (plain, unordered)
 
 
 class _Graph:
@@ -127,7 +151,7 @@ class _Graph:
     def _build(self) -> None:
         numbering, flow = self.numbering, self.flow
         after = live_after(flow, numbering)
-        streaming = False
+        streaming, rare = False, rarities(self.code)
         for position, instruction in enumerate(self.code):
             live = after[position]
             defined = numbering.mask(instruction.defs)
@@ -144,7 +168,7 @@ class _Graph:
                 self.in_streams |= live | defined | numbering.mask(instruction.uses)
             if instruction.name == "csrci":
                 streaming = False
-            cost = 10.0 ** min(flow.depths[position], 8)
+            cost = frequency(flow.depths[position]) * (_RARE if rare[position] else 1)
             for register in tracked((*instruction.defs, *instruction.uses)):
                 self.weights[numbering.bits[register].bit_length() - 1] += cost
         self._symmetric()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Generator, Hashable
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -20,6 +21,8 @@ from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.rules.hardware_loops import exact_reciprocal
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Scope
+from pdojo.math.functions import FUNCTIONS
+from pdojo.math.values import FORMATS
 
 _UNROLLED = 4
 """Fewest copies that the core makes at a time: a load takes so many cycles."""
@@ -76,6 +79,29 @@ class Statements:
             alignment=self.alignment,
         )
 
+    # Copies of a statement
+
+    @contextmanager
+    def together(self, leaf: Leaf) -> Generator[None]:
+        """A context for the unrolled copies of a statement: one test of arguments for several of them.
+
+        Their results are written behind the test. So copies that read the memory that others write are tested one by
+        one, like those whose results need further instructions; a read of a register that is still to be written ends
+        a group.
+        """
+        output, lanes, outliers = leaf.output.array, leaf.parent, self.functions.outliers
+        moderate = leaf.function is not None and FUNCTIONS[leaf.function].moderate is not None
+        vector = lanes is not None and lanes.mapping is Mapping.VECTOR
+        packed = vector and self.packs(leaf)
+        more = output.dtype not in FORMATS or leaf.accumulate is not None or vector is not packed
+        in_parts = output.buffer in self.roots or self.cells.is_packed(leaf.output) is not packed
+        meets = in_parts and any(access.array.buffer is output.buffer for access in leaf.reads)
+        if not moderate or more or meets or outliers.collects:
+            yield
+            return
+        with outliers.collecting():
+            yield
+
     # Scalars
 
     def _scalar(self, leaf: Leaf) -> None:
@@ -85,9 +111,11 @@ class Statements:
             self.write(leaf, self.accesses.load_word(self.place(source, leaf)), None)
             return
         operands = [self.operand(i, leaf) for i in leaf.inputs]
+        self.functions.outliers.before_reads(operands)
         target = self.target(leaf)
         old = self.read(leaf.output, leaf) if leaf.accumulate is not None else None
-        self.write(leaf, self.computed(leaf, operands, old, target), target)
+        value = self.computed(leaf, operands, old, target)
+        self.functions.outliers.finish(target, lambda: self.write(leaf, value, target))
 
     def _copied(self, leaf: Leaf) -> Access | None:
         """The source of a copy of an f32 that the core can make: from memory to memory, both without streams.

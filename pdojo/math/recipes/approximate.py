@@ -15,7 +15,7 @@ from pdojo.math.recipes.coefficients import (
     TANH_NUMERATOR,
 )
 from pdojo.math.recipes.erf import erf
-from pdojo.math.recipes.exp import LOG2_E, Nearest, exp, reduce, rounder, tanh
+from pdojo.math.recipes.exp import LOG2_E, Nearest, exp, exp_moderate, reduce, rounder, tanh
 from pdojo.math.values import Real, polynomial
 
 _ZERO, _INFINITE = -87.5, 89.0
@@ -28,7 +28,13 @@ def exp_approx(x: Real) -> Real:
     """exp(x); 0 instead of numbers less than 2**-125.5."""
     if x.format.name == "f64":
         return exp(x)
-    x = x.clamp(_ZERO, _INFINITE)
+    return exp_approx_moderate(x.clamp(_ZERO, _INFINITE))
+
+
+def exp_approx_moderate(x: Real) -> Real:
+    """exp(x) for |x| <= 86 in f32 and |x| <= 708 in f64."""
+    if x.format.name == "f64":
+        return exp_moderate(x)
     # The power is 2**(n - 1), and 0 for the least n.
     nearest = Nearest.to(x, LOG2_E, rounder(x.format, -1))
     twice = polynomial(reduce(x, nearest.n)[0], [2 * c for c in (1.0, *EXP_APPROX["f32"])])

@@ -125,7 +125,7 @@ def exp(x: Real) -> Real:
 
 
 def exp_moderate(x: Real) -> Real:
-    """exp(x) for |x| <= 80, without overflow and denormal results."""
+    """exp(x) for |x| <= 87 in f32 and |x| <= 708 in f64, where 2**n is a normal number."""
     nearest = Nearest.to(x, LOG2_E)
     r, _ = reduce(x, nearest.n)
     return _exp_reduced(r) * nearest.power
@@ -137,6 +137,12 @@ def exp2(x: Real) -> Real:
     lift = Lift.by_sign(x)
     nearest = Nearest.to(x, by=lift.rounder)
     return lift.scale(polynomial(x - nearest.n, (1.0, *EXP2[x.format.name])), nearest)
+
+
+def exp2_moderate(x: Real) -> Real:
+    """2**x for |x| <= 126 in f32 and |x| <= 1022 in f64."""
+    nearest = Nearest.to(x)
+    return polynomial(x - nearest.n, (1.0, *EXP2[x.format.name])) * nearest.power
 
 
 def _expm1_parts(x: Real, nearest: Nearest, power: Real, minus: float) -> Real:

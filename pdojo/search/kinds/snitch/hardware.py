@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from pdojo.backends.snitch.math import constants_of
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.rules.hints import ORDINARY
 from pdojo.dialect.rules.streams import streams_of
@@ -17,7 +16,7 @@ from pdojo.search.kinds.snitch.packing import is_streamable, lanes_along
 from pdojo.search.kinds.snitch.registers import INVARIANT, STRAIGHT, invariants, is_innermost, is_load, scope_of, stage
 
 ROOM = 25
-"""Registers for constants, and for values from outside, in a region: streams and functions need the others."""
+"""Registers for values from outside in a region: streams and functions need the others."""
 
 REGION = "the region has one iteration, the loop is inside"
 
@@ -191,13 +190,12 @@ def _streamed(builder: PassBuilder, identifier: str, *, spare: bool) -> bool:
 
 
 def _registers(builder: PassBuilder, scope: Scope) -> int:
-    """Number of registers with constants of functions, or with values that a scope shares with its surroundings."""
+    """Number of registers with values that a scope shares with its surroundings. Constants can be loaded in it."""
     leaves = scope.leaves
-    constants = [constants_of(leaf.function, leaf.output.array.dtype) for leaf in leaves if leaf.function is not None]
     outside = {a.array.buffer for leaf in builder.nest.leaves if leaf not in leaves for a in leaf.accesses}
     shared = {a.array.buffer for leaf in leaves for a in leaf.accesses} & outside
     values = [b for b in shared if b.memory is Memory.REGISTER]
-    return max(constants, default=0) + sum(_registers_of(builder, b) for b in values)
+    return sum(_registers_of(builder, b) for b in values)
 
 
 def _registers_of(builder: PassBuilder, buffer: Buffer) -> int:

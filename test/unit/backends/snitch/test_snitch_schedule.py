@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from pdojo.backends.snitch.code import SLOT, SP, STREAMS, ZERO, CodeLine, FrameOffset, Register
+from pdojo.backends.snitch.code import CONSTANTS, SLOT, SP, STREAMS, ZERO, CodeLine, FrameOffset, RareLabel, Register
 from pdojo.backends.snitch.latency import latency
 from pdojo.backends.snitch.schedule import Schedule, check_values
 from pdojo.backends.snitch.simulator.configuration import Timing
@@ -52,6 +52,21 @@ def execute(code: Sequence[CodeLine]) -> tuple[dict[object, object], ...]:
     return values, memory, {key: tuple(found) for key, found in streams.items()}  # type: ignore[return-value]
 
 
+def rare(x: Register, y: Register, f: Register, g: Register, h: Register, number: int) -> list[CodeLine]:
+    """Code that hardly ever runs, with a branch inside: longer than other code that moves as a whole."""
+    own, table, behind = Register("f"), Register("x", area=CONSTANTS), RareLabel(f".R{number}")
+    return [
+        CodeLine("bne", (), (x, y), behind),
+        CodeLine("fld", (own,), (table,), 8),
+        *(CodeLine("fmul.d", (Register("f"),), (g, h)) for _ in range(14)),
+        CodeLine("bne", (), (y, x), f".I{number}"),
+        CodeLine("fadd.d", (own,), (own, h)),
+        CodeLine("label", immediate=f".I{number}"),
+        CodeLine("fmv.d", (f,), (own,)),
+        CodeLine("label", immediate=behind),
+    ]
+
+
 def random_code(seed: int) -> list[CodeLine]:
     """Chains of instructions that share some registers, memory and streams; branches over one or two."""
     random = Random(seed)
@@ -75,6 +90,7 @@ def random_code(seed: int) -> list[CodeLine]:
             [CodeLine("feq.d", (x,), (f, g))],
             [CodeLine("addi", (pointer if random.random() < 0.2 else x,), (pointer,), 8)],
             [*branch, CodeLine("label", immediate=label)],
+            rare(x, y, f, g, h, number),
         ]
         code += random.choice(choices)
     code.append(CodeLine("csrci", immediate=1))
@@ -188,3 +204,34 @@ def test_latencies(name: str, defs: str, cycles: int) -> None:
     """Those of the simulator, where another instruction of the unit, or of the core, uses the result."""
     uses = (A,) if name == "fld" else (Register("f"),)
     assert latency(CodeLine(name, (Register("f" if defs == "f" else "x"),), uses), TIMING) == cycles
+
+
+def test_code_that_hardly_ever_runs_moves_as_a_whole() -> None:
+    """Chains before and behind it are interleaved; without its label's kind it would part them."""
+    x, y, result = Register("x"), Register("x"), Register("f")
+    skipped = rare(x, y, result, Register("f"), Register("f"), 0)
+    plain = [
+        CodeLine(i.name, i.defs, i.uses, str(i.immediate) if i.name in ("bne", "label") else i.immediate)
+        for i in skipped
+    ]
+    first, second = chains(2)[:8], chains(2)[8:]
+    for inside, moves in ((skipped, True), (plain, False)):
+        code = [*first, *inside, *second]
+        found = Schedule(code, TIMING).code
+        assert execute(found) == execute(code)
+        place = found.index(inside[0])
+        assert found[place : place + len(inside)] == inside
+        assert (found != code) is moves
+
+
+def test_divisions_wait_for_the_divider() -> None:
+    """Sums fill the cycles in which the divider is busy, and divisions are as early as possible."""
+    operands, quotients = [Register("f") for _ in range(4)], [Register("f") for _ in range(4)]
+    sums = [Register("f") for _ in range(4)]
+    code = [CodeLine("fadd.d", (s,), (s, operands[0])) for _ in range(14) for s in sums]
+    code += [CodeLine("fdiv.d", (q,), (operands[0], o)) for q, o in zip(quotients, operands, strict=True)]
+    code = [CodeLine("label", immediate=".L"), *code, CodeLine("bne", (), (A, ZERO), ".L")]
+    found = names(Schedule(code, TIMING).code)
+    places = [k for k, name in enumerate(found) if name == "fdiv.d"]
+    assert places[1] < 4
+    assert places[3] < 50
