@@ -40,8 +40,7 @@ gemv:
     scfgwi a7, 194
     scfgwi a2, 898
     csrrsi zero, 1984, 1
-    li a0, 4
-.Lgemv_loop1:
+    frep.o a3, 12, 0, 0
     fmadd.d ft4, ft0, ft1, ft3
     fmadd.d ft5, ft0, ft1, ft3
     fmadd.d ft6, ft0, ft1, ft3
@@ -55,10 +54,8 @@ gemv:
     fmadd.d ft2, ft0, ft1, ft5
     fmadd.d ft2, ft0, ft1, ft6
     fmadd.d ft2, ft0, ft1, ft7
-    addi a0, a0, -1
-    bne a0, zero, .Lgemv_loop1
     csrrci zero, 1984, 1
-.Lgemv_written2:
+.Lgemv_written1:
     scfgr a0, t3
-    bge a0, zero, .Lgemv_written2
+    bge a0, zero, .Lgemv_written1
     ret

@@ -1,8 +1,8 @@
 # kernel: layernorm:16x64 f32
 # strategy: heuristic
 # machine: snitch, with a divider
-# cycles: 4544
-# cycles_of_pdojo_snitch: 4544
+# cycles: 4416
+# cycles_of_pdojo_snitch: 4416
 # arguments, in a0 and so on:
 #   --arg 'f32[16,64]'
 #   --arg 'f32[64]'
@@ -24,7 +24,6 @@ layernorm:
     fsd fs8, 64(sp)
     fsd fs9, 72(sp)
     fmv.w.x ft11, zero
-    fcvt.d.w fa0, zero
     scfgwi zero, 32
     li a4, 3
     scfgwi a4, 64
@@ -35,7 +34,8 @@ layernorm:
     li a7, -760
     scfgwi a7, 224
     li t0, 1015021568
-    fmv.w.x fa1, t0
+    fmv.w.x fa0, t0
+    fcvt.d.w fa1, zero
     li t0, 925353388
     fmv.w.x fa2, t0
     li t0, 1065353216
@@ -57,34 +57,26 @@ layernorm:
     fmv.d fa5, ft11
     fmv.d fa6, ft11
     fmv.d fa7, ft11
-    fmv.d ft3, fa0
-    fmv.d ft4, fa0
-    fmv.d ft5, fa0
-    fmv.d ft6, fa0
     scfgwi a0, 800
     csrrsi zero, 1984, 1
     frep.o a6, 4, 0, 0
-    vfadd.s ft3, ft3, ft0
-    vfadd.s ft4, ft4, ft0
-    vfadd.s ft5, ft5, ft0
-    vfadd.s ft6, ft6, ft0
+    vfsum.s fa4, ft0
+    vfsum.s fa5, ft0
+    vfsum.s fa6, ft0
+    vfsum.s fa7, ft0
     csrrci zero, 1984, 1
-    vfsum.s fa4, ft3
-    vfsum.s fa5, ft4
-    vfsum.s fa6, ft5
-    vfsum.s fa7, ft6
-    fmul.s fa4, fa4, fa1
-    fmul.s fa5, fa5, fa1
-    fmul.s fa6, fa6, fa1
-    fmul.s fa7, fa7, fa1
+    fmul.s fa4, fa4, fa0
+    fmul.s fa5, fa5, fa0
+    fmul.s fa6, fa6, fa0
+    fmul.s fa7, fa7, fa0
     fmv.d fs0, ft11
     fmv.d fs1, ft11
     fmv.d fs2, ft11
     fmv.d fs3, ft11
-    fmv.d ft3, fa0
-    fmv.d ft4, fa0
-    fmv.d ft5, fa0
-    fmv.d ft6, fa0
+    fmv.d ft3, fa1
+    fmv.d ft4, fa1
+    fmv.d ft5, fa1
+    fmv.d ft6, fa1
     scfgwi a0, 800
     csrrsi zero, 1984, 1
     frep.o a6, 8, 0, 0
@@ -101,10 +93,10 @@ layernorm:
     vfsum.s fs1, ft4
     vfsum.s fs2, ft5
     vfsum.s fs3, ft6
-    fmul.s fs0, fs0, fa1
-    fmul.s fs1, fs1, fa1
-    fmul.s fs2, fs2, fa1
-    fmul.s fs3, fs3, fa1
+    fmul.s fs0, fs0, fa0
+    fmul.s fs1, fs1, fa0
+    fmul.s fs2, fs2, fa0
+    fmul.s fs3, fs3, fa0
     fadd.s fs0, fs0, fa2
     fadd.s fs1, fs1, fa2
     fadd.s fs2, fs2, fa2
@@ -128,77 +120,74 @@ layernorm:
     mv a7, a1
     addi t0, a7, 256
 .Llayernorm_loop1:
-    vfsub.r.s ft9, ft0, fa4
-    vfsub.r.s ft10, ft0, fa5
-    vfsub.r.s fs4, ft0, fa6
-    vfsub.r.s fs5, ft0, fa7
-    fld ft3, 0(a7)
-    vfmul.r.s fs6, ft9, fs0
-    vfmul.r.s fs7, ft10, fs1
-    vfsub.r.s ft9, ft0, fa4
-    vfmul.r.s fs8, fs4, fs2
-    vfmul.r.s fs9, fs5, fs3
-    vfsub.r.s ft10, ft0, fa5
-    vfsub.r.s fs4, ft0, fa6
-    vfmul.s ft4, fs6, ft3
-    vfsub.r.s fs5, ft0, fa7
-    fld ft5, 8(a7)
-    vfmul.s ft6, fs7, ft3
-    vfmul.r.s fs6, ft9, fs0
-    vfmul.s ft7, fs8, ft3
-    vfmul.s ft8, fs9, ft3
-    vfmul.r.s fs7, ft10, fs1
-    vfsub.r.s ft9, ft0, fa4
-    vfmul.r.s fs8, fs4, fs2
-    fmv.d ft3, ft5
-    vfsub.r.s ft10, ft0, fa5
-    vfadd.s ft1, ft4, ft2
-    vfmul.r.s fs9, fs5, fs3
-    vfsub.r.s fs4, ft0, fa6
-    vfadd.s ft1, ft6, ft2
-    vfmul.s ft4, fs6, ft3
-    vfsub.r.s fs5, ft0, fa7
-    vfadd.s ft1, ft7, ft2
-    vfmul.s ft6, fs7, ft3
-    fld ft5, 16(a7)
-    vfadd.s ft1, ft8, ft2
-    vfmul.s ft7, fs8, ft3
-    vfmul.r.s fs6, ft9, fs0
-    vfmul.s ft8, fs9, ft3
-    vfmul.r.s fs7, ft10, fs1
-    vfsub.r.s ft9, ft0, fa4
-    vfadd.s ft1, ft4, ft2
-    vfmul.r.s fs8, fs4, fs2
-    vfmul.r.s fs9, fs5, fs3
-    fmv.d ft3, ft5
-    vfsub.r.s ft10, ft0, fa5
-    vfadd.s ft1, ft6, ft2
-    vfsub.r.s fs4, ft0, fa6
-    vfadd.s ft1, ft7, ft2
-    vfmul.s ft4, fs6, ft3
-    vfsub.r.s fs5, ft0, fa7
-    fld ft5, 24(a7)
-    vfadd.s ft1, ft8, ft2
-    vfmul.s ft6, fs7, ft3
-    vfmul.r.s fs6, ft9, fs0
-    vfmul.s ft7, fs8, ft3
-    vfmul.s ft8, fs9, ft3
-    vfmul.r.s fs7, ft10, fs1
-    vfmul.r.s fs8, fs4, fs2
-    fmv.d ft3, ft5
-    vfadd.s ft1, ft4, ft2
-    vfmul.r.s fs9, fs5, fs3
-    vfadd.s ft1, ft6, ft2
-    vfmul.s ft4, fs6, ft3
-    vfadd.s ft1, ft7, ft2
-    vfmul.s ft6, fs7, ft3
-    vfadd.s ft1, ft8, ft2
-    vfmul.s ft7, fs8, ft3
-    vfmul.s ft8, fs9, ft3
-    vfadd.s ft1, ft4, ft2
-    vfadd.s ft1, ft6, ft2
-    vfadd.s ft1, ft7, ft2
-    vfadd.s ft1, ft8, ft2
+    vfsub.r.s ft3, ft0, fa4
+    vfsub.r.s ft4, ft0, fa5
+    vfsub.r.s ft5, ft0, fa6
+    vfsub.r.s ft6, ft0, fa7
+    vfmul.r.s ft7, ft3, fs0
+    vfmul.r.s ft8, ft4, fs1
+    fld ft9, 0(a7)
+    vfsub.r.s ft3, ft0, fa4
+    vfmul.r.s ft10, ft5, fs2
+    vfsub.r.s ft4, ft0, fa5
+    vfmul.r.s fs4, ft6, fs3
+    vfsub.r.s ft5, ft0, fa6
+    vfmul.s fs5, ft7, ft9
+    vfsub.r.s ft6, ft0, fa7
+    vfmul.s fs6, ft8, ft9
+    vfmul.r.s ft7, ft3, fs0
+    vfmul.s fs7, ft10, ft9
+    vfmul.r.s ft8, ft4, fs1
+    fld fs8, 8(a7)
+    vfsub.r.s ft3, ft0, fa4
+    vfmul.s ft9, fs4, ft9
+    vfmul.r.s ft10, ft5, fs2
+    vfsub.r.s ft4, ft0, fa5
+    vfadd.s ft1, fs5, ft2
+    vfmul.r.s fs4, ft6, fs3
+    vfsub.r.s ft5, ft0, fa6
+    vfadd.s ft1, fs6, ft2
+    vfmul.s fs5, ft7, fs8
+    vfsub.r.s ft6, ft0, fa7
+    vfadd.s ft1, fs7, ft2
+    vfmul.s fs6, ft8, fs8
+    vfmul.r.s ft7, ft3, fs0
+    vfadd.s ft1, ft9, ft2
+    vfmul.s fs7, ft10, fs8
+    vfmul.r.s ft8, ft4, fs1
+    fld fs9, 16(a7)
+    vfsub.r.s ft3, ft0, fa4
+    vfmul.s ft9, fs4, fs8
+    vfmul.r.s ft10, ft5, fs2
+    vfsub.r.s ft4, ft0, fa5
+    vfadd.s ft1, fs5, ft2
+    vfmul.r.s fs4, ft6, fs3
+    vfsub.r.s ft5, ft0, fa6
+    vfadd.s ft1, fs6, ft2
+    vfmul.s fs5, ft7, fs9
+    vfsub.r.s ft6, ft0, fa7
+    vfadd.s ft1, fs7, ft2
+    vfmul.s fs6, ft8, fs9
+    vfmul.r.s ft7, ft3, fs0
+    vfadd.s ft1, ft9, ft2
+    vfmul.s fs7, ft10, fs9
+    vfmul.r.s ft8, ft4, fs1
+    fld ft3, 24(a7)
+    vfmul.s ft9, fs4, fs9
+    vfmul.r.s ft10, ft5, fs2
+    vfadd.s ft1, fs5, ft2
+    vfmul.r.s fs4, ft6, fs3
+    vfadd.s ft1, fs6, ft2
+    vfmul.s fs5, ft7, ft3
+    vfadd.s ft1, fs7, ft2
+    vfmul.s fs6, ft8, ft3
+    vfadd.s ft1, ft9, ft2
+    vfmul.s fs7, ft10, ft3
+    vfmul.s ft9, fs4, ft3
+    vfadd.s ft1, fs5, ft2
+    vfadd.s ft1, fs6, ft2
+    vfadd.s ft1, fs7, ft2
+    vfadd.s ft1, ft9, ft2
     addi a7, a7, 32
     bne a7, t0, .Llayernorm_loop1
     csrrci zero, 1984, 1

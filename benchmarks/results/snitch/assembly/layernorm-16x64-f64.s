@@ -1,8 +1,8 @@
 # kernel: layernorm:16x64 f64
 # strategy: heuristic
 # machine: snitch, with a divider
-# cycles: 7517
-# cycles_of_pdojo_snitch: 7517
+# cycles: 7293
+# cycles_of_pdojo_snitch: 7293
 # arguments, in a0 and so on:
 #   --arg 'f64[16,64]'
 #   --arg 'f64[64]'
@@ -25,7 +25,7 @@ layernorm:
     fsd fs2, 16(sp)
     fsd fs3, 24(sp)
     fsd fs4, 32(sp)
-    fcvt.d.w ft11, zero
+    fcvt.d.w fa0, zero
     li a4, 2048
     scfgwi zero, 32
     li a5, 3
@@ -36,10 +36,10 @@ layernorm:
     li t0, -1528
     scfgwi t0, 224
     la t1, layernorm_constants
-    fld fa0, 8(t1)
+    fld fa1, 8(t1)
     li t2, 63
-    fld fa1, 16(t1)
-    fld fa2, 24(t1)
+    fld fa2, 16(t1)
+    fld fa3, 24(t1)
     scfgwi a5, 34
     scfgwi t2, 66
     li t1, 8
@@ -57,61 +57,61 @@ layernorm:
     fld ft4, 512(a0)
     fld ft5, 1024(a0)
     fld ft6, 1536(a0)
-    fadd.d fa3, ft11, ft3
-    fadd.d fa4, ft11, ft4
-    fadd.d fa5, ft11, ft5
-    fadd.d fa6, ft11, ft6
+    fadd.d fa4, fa0, ft3
+    fadd.d fa5, fa0, ft4
+    fadd.d fa6, fa0, ft5
+    fadd.d fa7, fa0, ft6
     scfgwi a7, 96
     addi t0, a0, 8
     scfgwi t0, 800
     csrrsi zero, 1984, 1
     frep.o a7, 4, 0, 0
-    fadd.d fa3, fa3, ft0
     fadd.d fa4, fa4, ft0
     fadd.d fa5, fa5, ft0
     fadd.d fa6, fa6, ft0
+    fadd.d fa7, fa7, ft0
     csrrci zero, 1984, 1
-    fmul.d fa3, fa3, fa0
-    fmul.d fa4, fa4, fa0
-    fmul.d fa5, fa5, fa0
-    fmul.d fa6, fa6, fa0
-    fmv.d fs0, ft11
-    fmv.d fs1, ft11
-    fmv.d fs2, ft11
-    fmv.d fs3, ft11
+    fmul.d fa4, fa4, fa1
+    fmul.d fa5, fa5, fa1
+    fmul.d fa6, fa6, fa1
+    fmul.d fa7, fa7, fa1
+    fmv.d fs1, fa0
+    fmv.d fs2, fa0
+    fmv.d fs3, fa0
+    fmv.d fs4, fa0
     scfgwi t2, 96
     scfgwi a0, 800
     csrrsi zero, 1984, 1
     frep.o t2, 8, 0, 0
-    fsub.d ft3, ft0, fa3
-    fsub.d ft4, ft0, fa4
-    fsub.d ft5, ft0, fa5
-    fsub.d ft6, ft0, fa6
-    fmadd.d fs0, ft3, ft3, fs0
-    fmadd.d fs1, ft4, ft4, fs1
-    fmadd.d fs2, ft5, ft5, fs2
-    fmadd.d fs3, ft6, ft6, fs3
+    fsub.d ft3, ft0, fa4
+    fsub.d ft4, ft0, fa5
+    fsub.d ft5, ft0, fa6
+    fsub.d ft6, ft0, fa7
+    fmadd.d fs1, ft3, ft3, fs1
+    fmadd.d fs2, ft4, ft4, fs2
+    fmadd.d fs3, ft5, ft5, fs3
+    fmadd.d fs4, ft6, ft6, fs4
     csrrci zero, 1984, 1
-    fmul.d fs0, fs0, fa0
-    fmul.d fs1, fs1, fa0
-    fmul.d fs2, fs2, fa0
-    fmul.d fs3, fs3, fa0
-    fadd.d fs0, fs0, fa1
-    fadd.d fs1, fs1, fa1
-    fadd.d fs2, fs2, fa1
-    fadd.d fs3, fs3, fa1
-    fsqrt.d ft3, fs0
-    fsqrt.d ft4, fs1
-    fsqrt.d ft5, fs2
-    fsqrt.d ft6, fs3
-    fdiv.d ft3, fa2, ft3
-    fdiv.d ft4, fa2, ft4
-    fdiv.d ft5, fa2, ft5
-    fdiv.d ft6, fa2, ft6
-    fmv.d fs0, ft3
-    fmv.d fs1, ft4
-    fmv.d fs2, ft5
-    fmv.d fs3, ft6
+    fmul.d fs1, fs1, fa1
+    fmul.d fs2, fs2, fa1
+    fmul.d fs3, fs3, fa1
+    fmul.d fs4, fs4, fa1
+    fadd.d fs1, fs1, fa2
+    fadd.d fs2, fs2, fa2
+    fadd.d fs3, fs3, fa2
+    fadd.d fs4, fs4, fa2
+    fsqrt.d ft3, fs1
+    fsqrt.d ft4, fs2
+    fsqrt.d ft5, fs3
+    fsqrt.d ft6, fs4
+    fdiv.d ft3, fa3, ft3
+    fdiv.d ft4, fa3, ft4
+    fdiv.d ft5, fa3, ft5
+    fdiv.d ft6, fa3, ft6
+    fmv.d fs1, ft3
+    fmv.d fs2, ft4
+    fmv.d fs3, ft5
+    fmv.d fs4, ft6
     scfgwi t2, 96
     scfgwi a0, 800
     scfgwi a2, 770
@@ -120,117 +120,110 @@ layernorm:
     mv t0, a1
     addi t1, t0, 512
 .Llayernorm_loop1:
-    fsub.d ft3, ft0, fa3
-    fsub.d ft4, ft0, fa4
-    fsub.d ft5, ft0, fa5
-    fsub.d ft6, ft0, fa6
-    fld ft7, 0(t0)
-    fmul.d ft8, ft3, fs0
-    fmul.d ft9, ft4, fs1
-    fmul.d ft10, ft5, fs2
-    fsub.d ft3, ft0, fa3
-    fmul.d fa7, ft6, fs3
-    fsub.d ft4, ft0, fa4
-    fmadd.d ft1, ft8, ft7, ft2
-    fsub.d ft5, ft0, fa5
-    fmadd.d ft1, ft9, ft7, ft2
-    fsub.d ft6, ft0, fa6
-    fld fs4, 8(t0)
-    fmadd.d ft1, ft10, ft7, ft2
-    fmul.d ft8, ft3, fs0
-    fmadd.d ft1, fa7, ft7, ft2
-    fmul.d ft9, ft4, fs1
-    fmul.d ft10, ft5, fs2
-    fmv.d ft7, fs4
-    fsub.d ft3, ft0, fa3
-    fmul.d fa7, ft6, fs3
-    fsub.d ft4, ft0, fa4
-    fmadd.d ft1, ft8, ft7, ft2
-    fsub.d ft5, ft0, fa5
-    fmadd.d ft1, ft9, ft7, ft2
-    fsub.d ft6, ft0, fa6
-    fld fs4, 16(t0)
-    fmadd.d ft1, ft10, ft7, ft2
-    fmul.d ft8, ft3, fs0
-    fmadd.d ft1, fa7, ft7, ft2
-    fmul.d ft9, ft4, fs1
-    fmul.d ft10, ft5, fs2
-    fmv.d ft7, fs4
-    fsub.d ft3, ft0, fa3
-    fmul.d fa7, ft6, fs3
-    fsub.d ft4, ft0, fa4
-    fmadd.d ft1, ft8, ft7, ft2
-    fsub.d ft5, ft0, fa5
-    fmadd.d ft1, ft9, ft7, ft2
-    fsub.d ft6, ft0, fa6
-    fld fs4, 24(t0)
-    fmadd.d ft1, ft10, ft7, ft2
-    fmul.d ft8, ft3, fs0
-    fmadd.d ft1, fa7, ft7, ft2
-    fmul.d ft9, ft4, fs1
-    fmul.d ft10, ft5, fs2
-    fmv.d ft7, fs4
-    fsub.d ft3, ft0, fa3
-    fmul.d fa7, ft6, fs3
-    fsub.d ft4, ft0, fa4
-    fmadd.d ft1, ft8, ft7, ft2
-    fsub.d ft5, ft0, fa5
-    fmadd.d ft1, ft9, ft7, ft2
-    fsub.d ft6, ft0, fa6
-    fld fs4, 32(t0)
-    fmadd.d ft1, ft10, ft7, ft2
-    fmul.d ft8, ft3, fs0
-    fmadd.d ft1, fa7, ft7, ft2
-    fmul.d ft9, ft4, fs1
-    fmul.d ft10, ft5, fs2
-    fmv.d ft7, fs4
-    fsub.d ft3, ft0, fa3
-    fmul.d fa7, ft6, fs3
-    fsub.d ft4, ft0, fa4
-    fmadd.d ft1, ft8, ft7, ft2
-    fsub.d ft5, ft0, fa5
-    fmadd.d ft1, ft9, ft7, ft2
-    fsub.d ft6, ft0, fa6
-    fld fs4, 40(t0)
-    fmadd.d ft1, ft10, ft7, ft2
-    fmul.d ft8, ft3, fs0
-    fmadd.d ft1, fa7, ft7, ft2
-    fmul.d ft9, ft4, fs1
-    fmul.d ft10, ft5, fs2
-    fmv.d ft7, fs4
-    fsub.d ft3, ft0, fa3
-    fmul.d fa7, ft6, fs3
-    fsub.d ft4, ft0, fa4
-    fmadd.d ft1, ft8, ft7, ft2
-    fsub.d ft5, ft0, fa5
-    fmadd.d ft1, ft9, ft7, ft2
-    fsub.d ft6, ft0, fa6
-    fld fs4, 48(t0)
-    fmadd.d ft1, ft10, ft7, ft2
-    fmul.d ft8, ft3, fs0
-    fmadd.d ft1, fa7, ft7, ft2
-    fmul.d ft9, ft4, fs1
-    fmul.d ft10, ft5, fs2
-    fmv.d ft7, fs4
-    fsub.d ft3, ft0, fa3
-    fmul.d fa7, ft6, fs3
-    fsub.d ft4, ft0, fa4
-    fmadd.d ft1, ft8, ft7, ft2
-    fsub.d ft5, ft0, fa5
-    fmadd.d ft1, ft9, ft7, ft2
-    fsub.d ft6, ft0, fa6
-    fld fs4, 56(t0)
-    fmadd.d ft1, ft10, ft7, ft2
-    fmul.d ft8, ft3, fs0
-    fmadd.d ft1, fa7, ft7, ft2
-    fmul.d ft9, ft4, fs1
-    fmul.d ft10, ft5, fs2
-    fmv.d ft7, fs4
-    fmul.d fa7, ft6, fs3
-    fmadd.d ft1, ft8, ft7, ft2
-    fmadd.d ft1, ft9, ft7, ft2
-    fmadd.d ft1, ft10, ft7, ft2
-    fmadd.d ft1, fa7, ft7, ft2
+    fsub.d ft3, ft0, fa4
+    fsub.d ft4, ft0, fa5
+    fsub.d ft5, ft0, fa6
+    fsub.d ft6, ft0, fa7
+    fmul.d ft7, ft3, fs1
+    fmul.d ft8, ft4, fs2
+    fld ft9, 0(t0)
+    fsub.d ft3, ft0, fa4
+    fmul.d ft10, ft5, fs3
+    fsub.d ft4, ft0, fa5
+    fmul.d ft11, ft6, fs4
+    fsub.d ft5, ft0, fa6
+    fmadd.d ft1, ft7, ft9, ft2
+    fsub.d ft6, ft0, fa7
+    fmadd.d ft1, ft8, ft9, ft2
+    fmul.d ft7, ft3, fs1
+    fmadd.d ft1, ft10, ft9, ft2
+    fmul.d ft8, ft4, fs2
+    fld fs0, 8(t0)
+    fsub.d ft3, ft0, fa4
+    fmadd.d ft1, ft11, ft9, ft2
+    fmul.d ft10, ft5, fs3
+    fsub.d ft4, ft0, fa5
+    fmul.d ft11, ft6, fs4
+    fsub.d ft5, ft0, fa6
+    fmadd.d ft1, ft7, fs0, ft2
+    fsub.d ft6, ft0, fa7
+    fmadd.d ft1, ft8, fs0, ft2
+    fmul.d ft7, ft3, fs1
+    fmadd.d ft1, ft10, fs0, ft2
+    fmul.d ft8, ft4, fs2
+    fld ft9, 16(t0)
+    fsub.d ft3, ft0, fa4
+    fmadd.d ft1, ft11, fs0, ft2
+    fmul.d ft10, ft5, fs3
+    fsub.d ft4, ft0, fa5
+    fmul.d ft11, ft6, fs4
+    fsub.d ft5, ft0, fa6
+    fmadd.d ft1, ft7, ft9, ft2
+    fsub.d ft6, ft0, fa7
+    fmadd.d ft1, ft8, ft9, ft2
+    fmul.d ft7, ft3, fs1
+    fmadd.d ft1, ft10, ft9, ft2
+    fmul.d ft8, ft4, fs2
+    fld fs0, 24(t0)
+    fsub.d ft3, ft0, fa4
+    fmadd.d ft1, ft11, ft9, ft2
+    fmul.d ft10, ft5, fs3
+    fsub.d ft4, ft0, fa5
+    fmul.d ft11, ft6, fs4
+    fsub.d ft5, ft0, fa6
+    fmadd.d ft1, ft7, fs0, ft2
+    fsub.d ft6, ft0, fa7
+    fmadd.d ft1, ft8, fs0, ft2
+    fmul.d ft7, ft3, fs1
+    fmadd.d ft1, ft10, fs0, ft2
+    fmul.d ft8, ft4, fs2
+    fld ft9, 32(t0)
+    fsub.d ft3, ft0, fa4
+    fmadd.d ft1, ft11, fs0, ft2
+    fmul.d ft10, ft5, fs3
+    fsub.d ft4, ft0, fa5
+    fmul.d ft11, ft6, fs4
+    fsub.d ft5, ft0, fa6
+    fmadd.d ft1, ft7, ft9, ft2
+    fsub.d ft6, ft0, fa7
+    fmadd.d ft1, ft8, ft9, ft2
+    fmul.d ft7, ft3, fs1
+    fmadd.d ft1, ft10, ft9, ft2
+    fmul.d ft8, ft4, fs2
+    fld fs0, 40(t0)
+    fsub.d ft3, ft0, fa4
+    fmadd.d ft1, ft11, ft9, ft2
+    fmul.d ft10, ft5, fs3
+    fsub.d ft4, ft0, fa5
+    fmul.d ft11, ft6, fs4
+    fsub.d ft5, ft0, fa6
+    fmadd.d ft1, ft7, fs0, ft2
+    fsub.d ft6, ft0, fa7
+    fmadd.d ft1, ft8, fs0, ft2
+    fmul.d ft7, ft3, fs1
+    fmadd.d ft1, ft10, fs0, ft2
+    fmul.d ft8, ft4, fs2
+    fld ft9, 48(t0)
+    fsub.d ft3, ft0, fa4
+    fmadd.d ft1, ft11, fs0, ft2
+    fmul.d ft10, ft5, fs3
+    fsub.d ft4, ft0, fa5
+    fmul.d ft11, ft6, fs4
+    fsub.d ft5, ft0, fa6
+    fmadd.d ft1, ft7, ft9, ft2
+    fsub.d ft6, ft0, fa7
+    fmadd.d ft1, ft8, ft9, ft2
+    fmul.d ft7, ft3, fs1
+    fmadd.d ft1, ft10, ft9, ft2
+    fmul.d ft8, ft4, fs2
+    fld ft3, 56(t0)
+    fmadd.d ft1, ft11, ft9, ft2
+    fmul.d ft10, ft5, fs3
+    fmul.d ft11, ft6, fs4
+    fmadd.d ft1, ft7, ft3, ft2
+    fmadd.d ft1, ft8, ft3, ft2
+    fmadd.d ft1, ft10, ft3, ft2
+    fmadd.d ft1, ft11, ft3, ft2
     addi t0, t0, 64
     bne t0, t1, .Llayernorm_loop1
     csrrci zero, 1984, 1

@@ -28,54 +28,102 @@ matmul:
     addi a1, a0, 256
 .Lmatmul_loop1:
     flw ft4, 0(a0)
-    fmv.d ft5, ft3
-    flw ft6, 4(a0)
-    fmv.d ft7, ft3
-    fmv.d ft8, ft3
-    vfmac.r.s ft5, ft0, ft4
-    fmv.d ft9, ft3
-    vfmac.r.s ft7, ft0, ft4
-    vfmac.r.s ft8, ft0, ft4
-    flw ft10, 8(a0)
-    vfmac.r.s ft9, ft0, ft4
-    vfmac.r.s ft5, ft0, ft6
-    vfmac.r.s ft7, ft0, ft6
-    vfmac.r.s ft8, ft0, ft6
-    flw ft4, 12(a0)
-    vfmac.r.s ft9, ft0, ft6
-    vfmac.r.s ft5, ft0, ft10
-    vfmac.r.s ft7, ft0, ft10
-    vfmac.r.s ft8, ft0, ft10
-    flw ft6, 16(a0)
-    vfmac.r.s ft9, ft0, ft10
-    vfmac.r.s ft5, ft0, ft4
-    vfmac.r.s ft7, ft0, ft4
-    vfmac.r.s ft8, ft0, ft4
-    flw ft10, 20(a0)
-    vfmac.r.s ft9, ft0, ft4
-    vfmac.r.s ft5, ft0, ft6
-    vfmac.r.s ft7, ft0, ft6
-    vfmac.r.s ft8, ft0, ft6
-    flw ft4, 24(a0)
-    vfmac.r.s ft9, ft0, ft6
-    vfmac.r.s ft5, ft0, ft10
-    vfmac.r.s ft7, ft0, ft10
-    vfmac.r.s ft8, ft0, ft10
-    flw ft6, 28(a0)
-    vfmac.r.s ft9, ft0, ft10
-    vfmac.r.s ft5, ft0, ft4
-    vfmac.r.s ft7, ft0, ft4
-    vfmac.r.s ft8, ft0, ft4
-    vfmac.r.s ft9, ft0, ft4
-    vfmac.r.s ft5, ft0, ft6
-    vfmac.r.s ft7, ft0, ft6
-    vfmac.r.s ft8, ft0, ft6
-    vfmac.r.s ft9, ft0, ft6
-    fmv.d ft1, ft5
-    fmv.d ft1, ft7
-    fmv.d ft1, ft8
-    fmv.d ft1, ft9
-    addi a0, a0, 32
+    flw ft5, 4(a0)
+    flw ft6, 8(a0)
+    flw ft7, 12(a0)
+    flw ft8, 16(a0)
+    flw ft9, 20(a0)
+    flw ft10, 24(a0)
+    flw ft11, 28(a0)
+    fmv.d fa0, ft3
+    fmv.d fa1, ft3
+    fmv.d fa2, ft3
+    fmv.d fa3, ft3
+    vfmac.r.s fa0, ft0, ft4
+    vfmac.r.s fa1, ft0, ft4
+    vfmac.r.s fa2, ft0, ft4
+    vfmac.r.s fa3, ft0, ft4
+    vfmac.r.s fa0, ft0, ft5
+    vfmac.r.s fa1, ft0, ft5
+    vfmac.r.s fa2, ft0, ft5
+    vfmac.r.s fa3, ft0, ft5
+    vfmac.r.s fa0, ft0, ft6
+    vfmac.r.s fa1, ft0, ft6
+    vfmac.r.s fa2, ft0, ft6
+    vfmac.r.s fa3, ft0, ft6
+    vfmac.r.s fa0, ft0, ft7
+    vfmac.r.s fa1, ft0, ft7
+    vfmac.r.s fa2, ft0, ft7
+    vfmac.r.s fa3, ft0, ft7
+    vfmac.r.s fa0, ft0, ft8
+    vfmac.r.s fa1, ft0, ft8
+    vfmac.r.s fa2, ft0, ft8
+    vfmac.r.s fa3, ft0, ft8
+    vfmac.r.s fa0, ft0, ft9
+    vfmac.r.s fa1, ft0, ft9
+    vfmac.r.s fa2, ft0, ft9
+    vfmac.r.s fa3, ft0, ft9
+    vfmac.r.s fa0, ft0, ft10
+    vfmac.r.s fa1, ft0, ft10
+    vfmac.r.s fa2, ft0, ft10
+    vfmac.r.s fa3, ft0, ft10
+    vfmac.r.s fa0, ft0, ft11
+    vfmac.r.s fa1, ft0, ft11
+    vfmac.r.s fa2, ft0, ft11
+    vfmac.r.s fa3, ft0, ft11
+    fmv.d ft1, fa0
+    fmv.d ft1, fa1
+    fmv.d ft1, fa2
+    fmv.d ft1, fa3
+    flw ft4, 32(a0)
+    flw ft5, 36(a0)
+    flw ft6, 40(a0)
+    flw ft7, 44(a0)
+    flw ft8, 48(a0)
+    flw ft9, 52(a0)
+    flw ft10, 56(a0)
+    flw ft11, 60(a0)
+    fmv.d fa0, ft3
+    fmv.d fa1, ft3
+    fmv.d fa2, ft3
+    fmv.d fa3, ft3
+    vfmac.r.s fa0, ft0, ft4
+    vfmac.r.s fa1, ft0, ft4
+    vfmac.r.s fa2, ft0, ft4
+    vfmac.r.s fa3, ft0, ft4
+    vfmac.r.s fa0, ft0, ft5
+    vfmac.r.s fa1, ft0, ft5
+    vfmac.r.s fa2, ft0, ft5
+    vfmac.r.s fa3, ft0, ft5
+    vfmac.r.s fa0, ft0, ft6
+    vfmac.r.s fa1, ft0, ft6
+    vfmac.r.s fa2, ft0, ft6
+    vfmac.r.s fa3, ft0, ft6
+    vfmac.r.s fa0, ft0, ft7
+    vfmac.r.s fa1, ft0, ft7
+    vfmac.r.s fa2, ft0, ft7
+    vfmac.r.s fa3, ft0, ft7
+    vfmac.r.s fa0, ft0, ft8
+    vfmac.r.s fa1, ft0, ft8
+    vfmac.r.s fa2, ft0, ft8
+    vfmac.r.s fa3, ft0, ft8
+    vfmac.r.s fa0, ft0, ft9
+    vfmac.r.s fa1, ft0, ft9
+    vfmac.r.s fa2, ft0, ft9
+    vfmac.r.s fa3, ft0, ft9
+    vfmac.r.s fa0, ft0, ft10
+    vfmac.r.s fa1, ft0, ft10
+    vfmac.r.s fa2, ft0, ft10
+    vfmac.r.s fa3, ft0, ft10
+    vfmac.r.s fa0, ft0, ft11
+    vfmac.r.s fa1, ft0, ft11
+    vfmac.r.s fa2, ft0, ft11
+    vfmac.r.s fa3, ft0, ft11
+    fmv.d ft1, fa0
+    fmv.d ft1, fa1
+    fmv.d ft1, fa2
+    fmv.d ft1, fa3
+    addi a0, a0, 64
     bne a0, a1, .Lmatmul_loop1
     csrrci zero, 1984, 1
 .Lmatmul_written2:

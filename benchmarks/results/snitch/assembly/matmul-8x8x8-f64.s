@@ -1,5 +1,5 @@
 # kernel: matmul:8x8x8 f64
-# strategy: transformed
+# strategy: heuristic
 # machine: snitch
 # cycles: 547
 # cycles_of_pdojo_snitch: 547
@@ -11,26 +11,27 @@
 .globl matmul
 .p2align 2
 matmul:
-    addi sp, sp, -16
-    li a3, 63
-    li a4, 8
-    li a5, 7
+    li a3, 7
+    li a4, 64
+    li a5, -440
     li a6, -504
     fcvt.d.w ft3, zero
     li a7, 5
     li t0, 2
     scfgwi a3, 95
+    scfgwi a3, 127
     scfgwi a4, 223
-    scfgwi a5, 32
-    scfgwi a0, 768
-    scfgwi zero, 33
-    scfgwi a5, 97
-    scfgwi a6, 225
+    scfgwi a5, 255
+    scfgwi zero, 32
+    scfgwi a3, 128
+    scfgwi a6, 256
+    scfgwi a0, 832
+    scfgwi a3, 33
     scfgwi a1, 801
     scfgwi zero, 34
-    scfgwi a2, 898
+    scfgwi a2, 930
     csrrsi zero, 1984, 1
-    frep.o a5, 24, 0, 0
+    frep.o a3, 24, 0, 0
     fmadd.d ft4, ft0, ft1, ft3
     fmadd.d ft5, ft0, ft1, ft3
     fmadd.d ft6, ft0, ft1, ft3
@@ -60,5 +61,4 @@ matmul:
 .Lmatmul_written1:
     scfgr a0, t0
     bge a0, zero, .Lmatmul_written1
-    addi sp, sp, 16
     ret

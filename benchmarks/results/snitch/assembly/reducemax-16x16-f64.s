@@ -35,8 +35,7 @@ reducemax:
     scfgwi a6, 193
     scfgwi a1, 897
     csrrsi zero, 1984, 1
-    li a0, 4
-.Lreducemax_loop1:
+    frep.o a2, 12, 0, 0
     fmax.d ft4, ft3, ft0
     fmax.d ft5, ft3, ft0
     fmax.d ft6, ft3, ft0
@@ -50,10 +49,8 @@ reducemax:
     fmax.d ft1, ft5, ft0
     fmax.d ft1, ft6, ft0
     fmax.d ft1, ft7, ft0
-    addi a0, a0, -1
-    bne a0, zero, .Lreducemax_loop1
     csrrci zero, 1984, 1
-.Lreducemax_written2:
+.Lreducemax_written1:
     scfgr a0, t0
-    bge a0, zero, .Lreducemax_written2
+    bge a0, zero, .Lreducemax_written1
     ret

@@ -42,8 +42,7 @@ reducemean:
     scfgwi t0, 194
     scfgwi a1, 898
     csrrsi zero, 1984, 1
-    li a0, 4
-.Lreducemean_loop1:
+    frep.o a4, 16, 0, 0
     fadd.d ft5, ft3, ft0
     fadd.d ft6, ft3, ft0
     fadd.d ft7, ft3, ft0
@@ -61,10 +60,8 @@ reducemean:
     fmv.d ft2, ft6
     fmv.d ft2, ft7
     fmv.d ft2, ft8
-    addi a0, a0, -1
-    bne a0, zero, .Lreducemean_loop1
     csrrci zero, 1984, 1
-.Lreducemean_written2:
+.Lreducemean_written1:
     scfgr a0, t1
-    bge a0, zero, .Lreducemean_written2
+    bge a0, zero, .Lreducemean_written1
     ret

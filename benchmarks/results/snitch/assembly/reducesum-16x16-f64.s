@@ -30,8 +30,7 @@ reducesum:
     scfgwi a6, 193
     scfgwi a1, 897
     csrrsi zero, 1984, 1
-    li a0, 4
-.Lreducesum_loop1:
+    frep.o a2, 12, 0, 0
     fadd.d ft4, ft3, ft0
     fadd.d ft5, ft3, ft0
     fadd.d ft6, ft3, ft0
@@ -45,10 +44,8 @@ reducesum:
     fadd.d ft1, ft5, ft0
     fadd.d ft1, ft6, ft0
     fadd.d ft1, ft7, ft0
-    addi a0, a0, -1
-    bne a0, zero, .Lreducesum_loop1
     csrrci zero, 1984, 1
-.Lreducesum_written2:
+.Lreducesum_written1:
     scfgr a0, t0
-    bge a0, zero, .Lreducesum_written2
+    bge a0, zero, .Lreducesum_written1
     ret

@@ -18,6 +18,11 @@ rmsnorm_constants:
 .globl rmsnorm
 .p2align 2
 rmsnorm:
+    la a3, rmsnorm_constants
+    fld ft3, 8(a3)
+    fld ft4, 16(a3)
+    fld ft5, 24(a3)
+    fcvt.d.w ft6, zero
     li a3, 3
     li a4, 512
     li a5, 63
@@ -26,12 +31,7 @@ rmsnorm:
     li t0, -2040
     li t1, 8
     li t2, -504
-    fcvt.d.w ft3, zero
     li t3, 62
-    la t4, rmsnorm_constants
-    fld ft4, 8(t4)
-    fld ft5, 16(t4)
-    fld ft6, 24(t4)
     scfgwi zero, 32
     scfgwi a3, 64
     scfgwi a4, 192
@@ -59,31 +59,31 @@ rmsnorm:
     csrrsi zero, 1984, 1
     li a0, 4
 .Lrmsnorm_loop1:
-    fmadd.d ft7, ft0, ft0, ft3
-    fmadd.d ft8, ft0, ft0, ft3
-    fmadd.d ft9, ft0, ft0, ft3
-    fmadd.d ft10, ft0, ft0, ft3
+    fmadd.d ft7, ft0, ft0, ft6
+    fmadd.d ft8, ft0, ft0, ft6
+    fmadd.d ft9, ft0, ft0, ft6
+    fmadd.d ft10, ft0, ft0, ft6
     frep.o t3, 4, 0, 0
     fmadd.d ft7, ft0, ft0, ft7
     fmadd.d ft8, ft0, ft0, ft8
     fmadd.d ft9, ft0, ft0, ft9
     fmadd.d ft10, ft0, ft0, ft10
-    fmul.d ft7, ft7, ft4
-    fmul.d ft8, ft8, ft4
-    fmul.d ft9, ft9, ft4
-    fmul.d ft10, ft10, ft4
-    fadd.d ft7, ft7, ft5
-    fadd.d ft8, ft8, ft5
-    fadd.d ft9, ft9, ft5
-    fadd.d ft10, ft10, ft5
+    fmul.d ft7, ft7, ft3
+    fmul.d ft8, ft8, ft3
+    fmul.d ft9, ft9, ft3
+    fmul.d ft10, ft10, ft3
+    fadd.d ft7, ft7, ft4
+    fadd.d ft8, ft8, ft4
+    fadd.d ft9, ft9, ft4
+    fadd.d ft10, ft10, ft4
     fsqrt.d ft7, ft7
     fsqrt.d ft8, ft8
     fsqrt.d ft9, ft9
     fsqrt.d ft10, ft10
-    fdiv.d ft7, ft6, ft7
-    fdiv.d ft8, ft6, ft8
-    fdiv.d ft9, ft6, ft9
-    fdiv.d ft10, ft6, ft10
+    fdiv.d ft7, ft5, ft7
+    fdiv.d ft8, ft5, ft8
+    fdiv.d ft9, ft5, ft9
+    fdiv.d ft10, ft5, ft10
     frep.o a5, 8, 0, 0
     fmul.d ft11, ft0, ft7
     fmul.d fa0, ft0, ft8

@@ -1,176 +1,126 @@
 # kernel: sumpool:1x1x10x10x3,S=1,P=0 f32
 # strategy: heuristic
 # machine: snitch
-# cycles: 610
-# cycles_of_pdojo_snitch: 610
+# cycles: 406
+# cycles_of_pdojo_snitch: 406
 # arguments, in a0 and so on:
 #   --arg 'f32[1,1,10,10]'
 #   --arg 'f32[1,1,8,8]=out'
+#   --arg 'i8[320]=zero'
 .text
 .globl sumpool
 .p2align 2
 sumpool:
+    mv t3, a1
+    mv t4, a2
+    li a1, 8
     li a2, 3
-    li a3, 32
-    li a4, -88
+    li a3, 2
+    li a4, 16
     li a5, 1
-    li a6, 8
-    fcvt.d.w fa2, zero
-    scfgwi zero, 32
-    scfgwi a2, 64
-    scfgwi a3, 192
-    scfgwi a2, 96
-    scfgwi a4, 224
-    scfgwi a5, 128
-    scfgwi a6, 256
-    scfgwi a1, 960
+    li a6, -96
+    li a7, 7
+    li t0, -72
+    li t1, 31
+    fcvt.d.w ft3, zero
+    scfgwi zero, 63
+    scfgwi a1, 223
+    scfgwi a2, 65
+    scfgwi a3, 97
+    scfgwi a4, 225
+    scfgwi a5, 129
+    scfgwi a6, 257
+    scfgwi a7, 161
+    scfgwi t0, 289
+    scfgwi a0, 865
+    scfgwi t1, 64
+    scfgwi t3, 896
     csrrsi zero, 1984, 1
-    addi a1, a0, 320
-.Lsumpool_loop2:
-    addi a2, a0, 32
+    frep.o a7, 24, 0, 0
+    vfadd.s ft4, ft3, ft1
+    vfadd.s ft5, ft3, ft1
+    vfadd.s ft6, ft3, ft1
+    vfadd.s ft7, ft3, ft1
+    vfadd.s ft4, ft4, ft1
+    vfadd.s ft5, ft5, ft1
+    vfadd.s ft6, ft6, ft1
+    vfadd.s ft7, ft7, ft1
+    vfadd.s ft4, ft4, ft1
+    vfadd.s ft5, ft5, ft1
+    vfadd.s ft6, ft6, ft1
+    vfadd.s ft7, ft7, ft1
+    vfadd.s ft4, ft4, ft1
+    vfadd.s ft5, ft5, ft1
+    vfadd.s ft6, ft6, ft1
+    vfadd.s ft7, ft7, ft1
+    vfadd.s ft4, ft4, ft1
+    vfadd.s ft5, ft5, ft1
+    vfadd.s ft6, ft6, ft1
+    vfadd.s ft7, ft7, ft1
+    vfadd.s ft0, ft4, ft1
+    vfadd.s ft0, ft5, ft1
+    vfadd.s ft0, ft6, ft1
+    vfadd.s ft0, ft7, ft1
+    csrrci zero, 1984, 1
+    addi a0, a0, 4
+    mv a1, t4
+    addi a2, a0, 400
 .Lsumpool_loop1:
-    fld ft3, 0(a0)
-    fmv.d fa3, fa2
-    fld ft4, 40(a0)
-    flw ft5, 4(a0)
-    fld ft6, 8(a0)
-    fmv.d fa4, fa2
-    fld ft7, 80(a0)
-    flw ft8, 44(a0)
-    fld ft9, 48(a0)
-    fmv.d fa5, fa2
-    vfadd.s fa3, fa3, ft3
-    fld ft3, 120(a0)
-    flw ft10, 84(a0)
-    fld ft11, 88(a0)
-    fmv.d fa6, fa2
-    vfadd.s fa4, fa4, ft4
-    vfcpka.s.s ft5, ft5, ft6
-    flw fa0, 124(a0)
-    fld fa1, 128(a0)
-    vfadd.s fa5, fa5, ft7
-    vfcpka.s.s ft8, ft8, ft9
-    vfadd.s fa6, fa6, ft3
-    vfcpka.s.s ft10, ft10, ft11
-    vfadd.s fa3, fa3, ft5
-    vfcpka.s.s ft5, fa0, fa1
-    vfadd.s fa4, fa4, ft8
-    vfadd.s fa5, fa5, ft10
-    vfadd.s fa6, fa6, ft5
-    vfadd.s fa3, fa3, ft6
-    vfadd.s fa4, fa4, ft9
-    vfadd.s fa5, fa5, ft11
-    vfadd.s fa6, fa6, fa1
-    vfadd.s fa3, fa3, ft4
-    fld ft4, 160(a0)
-    vfadd.s fa4, fa4, ft7
-    flw ft6, 164(a0)
-    fld fa0, 168(a0)
-    vfadd.s fa5, fa5, ft3
-    vfadd.s fa6, fa6, ft4
-    vfadd.s fa3, fa3, ft8
-    vfcpka.s.s ft6, ft6, fa0
-    vfadd.s fa4, fa4, ft10
-    vfadd.s fa5, fa5, ft5
-    vfadd.s fa6, fa6, ft6
-    vfadd.s fa3, fa3, ft9
-    vfadd.s fa4, fa4, ft11
-    vfadd.s fa5, fa5, fa1
-    vfadd.s fa6, fa6, fa0
-    vfadd.s fa3, fa3, ft7
-    fld ft7, 200(a0)
-    vfadd.s fa4, fa4, ft3
-    flw ft3, 204(a0)
-    fld ft8, 208(a0)
-    vfadd.s fa5, fa5, ft4
-    vfadd.s fa6, fa6, ft7
-    vfadd.s fa3, fa3, ft10
-    vfcpka.s.s ft3, ft3, ft8
-    vfadd.s fa4, fa4, ft5
-    vfadd.s fa5, fa5, ft6
-    vfadd.s fa6, fa6, ft3
-    vfadd.s fa3, fa3, ft11
-    vfadd.s fa4, fa4, fa1
-    vfadd.s fa5, fa5, fa0
-    vfadd.s fa6, fa6, ft8
-    fmv.d ft0, fa3
-    fld ft3, 8(a0)
-    fmv.d ft0, fa4
-    fmv.d fa3, fa2
-    fld ft4, 48(a0)
-    flw ft5, 12(a0)
-    fld ft6, 16(a0)
-    fmv.d ft0, fa5
-    fmv.d fa4, fa2
-    fld ft7, 88(a0)
-    flw ft8, 52(a0)
-    fld ft9, 56(a0)
-    fmv.d ft0, fa6
-    fmv.d fa5, fa2
-    vfadd.s fa3, fa3, ft3
-    fld ft3, 128(a0)
-    flw ft10, 92(a0)
-    fld ft11, 96(a0)
-    fmv.d fa6, fa2
-    vfadd.s fa4, fa4, ft4
-    vfcpka.s.s ft5, ft5, ft6
-    flw fa0, 132(a0)
-    fld fa1, 136(a0)
-    vfadd.s fa5, fa5, ft7
-    vfcpka.s.s ft8, ft8, ft9
-    vfadd.s fa6, fa6, ft3
-    vfcpka.s.s ft10, ft10, ft11
-    vfadd.s fa3, fa3, ft5
-    vfcpka.s.s ft5, fa0, fa1
-    vfadd.s fa4, fa4, ft8
-    vfadd.s fa5, fa5, ft10
-    vfadd.s fa6, fa6, ft5
-    vfadd.s fa3, fa3, ft6
-    vfadd.s fa4, fa4, ft9
-    vfadd.s fa5, fa5, ft11
-    vfadd.s fa6, fa6, fa1
-    vfadd.s fa3, fa3, ft4
-    fld ft4, 168(a0)
-    vfadd.s fa4, fa4, ft7
-    flw ft6, 172(a0)
-    fld fa0, 176(a0)
-    vfadd.s fa5, fa5, ft3
-    vfadd.s fa6, fa6, ft4
-    vfadd.s fa3, fa3, ft8
-    vfcpka.s.s ft6, ft6, fa0
-    vfadd.s fa4, fa4, ft10
-    vfadd.s fa5, fa5, ft5
-    vfadd.s fa6, fa6, ft6
-    vfadd.s fa3, fa3, ft9
-    vfadd.s fa4, fa4, ft11
-    vfadd.s fa5, fa5, fa1
-    vfadd.s fa6, fa6, fa0
-    vfadd.s fa3, fa3, ft7
-    fld ft7, 208(a0)
-    vfadd.s fa4, fa4, ft3
-    flw ft3, 212(a0)
-    fld ft8, 216(a0)
-    vfadd.s fa5, fa5, ft4
-    vfadd.s fa6, fa6, ft7
-    vfadd.s fa3, fa3, ft10
-    vfcpka.s.s ft3, ft3, ft8
-    vfadd.s fa4, fa4, ft5
-    vfadd.s fa5, fa5, ft6
-    vfadd.s fa6, fa6, ft3
-    vfadd.s fa3, fa3, ft11
-    vfadd.s fa4, fa4, fa1
-    vfadd.s fa5, fa5, fa0
-    vfadd.s fa6, fa6, ft8
-    fmv.d ft0, fa3
-    fmv.d ft0, fa4
-    fmv.d ft0, fa5
-    fmv.d ft0, fa6
-    addi a0, a0, 16
+    lw a3, 0(a0)
+    lw a4, 4(a0)
+    lw a5, 8(a0)
+    lw a6, 12(a0)
+    lw a7, 16(a0)
+    lw t0, 20(a0)
+    lw t1, 24(a0)
+    lw t2, 28(a0)
+    sw a3, 0(a1)
+    sw a4, 4(a1)
+    sw a5, 8(a1)
+    sw a6, 12(a1)
+    sw a7, 16(a1)
+    sw t0, 20(a1)
+    sw t1, 24(a1)
+    sw t2, 28(a1)
+    addi a0, a0, 40
+    addi a1, a1, 32
     bne a0, a2, .Lsumpool_loop1
-    addi a0, a0, 128
-    bne a0, a1, .Lsumpool_loop2
+    li a0, 8
+    li a1, 31
+    li a2, 11
+    li a3, 7
+    li a4, -56
+    li a5, 2
+.Lsumpool_written2:
+    scfgr a6, zero
+    bge a6, zero, .Lsumpool_written2
+    fence
+    scfgwi zero, 63
+    scfgwi a0, 223
+    scfgwi a1, 64
+    scfgwi t3, 768
+    scfgwi a2, 65
+    scfgwi a3, 97
+    scfgwi a4, 225
+    scfgwi t4, 801
+    scfgwi a1, 66
+    scfgwi t3, 898
+    csrrsi zero, 1984, 1
+    frep.o a3, 12, 0, 0
+    vfadd.s ft3, ft0, ft1
+    vfadd.s ft4, ft0, ft1
+    vfadd.s ft5, ft0, ft1
+    vfadd.s ft6, ft0, ft1
+    vfadd.s ft3, ft3, ft1
+    vfadd.s ft4, ft4, ft1
+    vfadd.s ft5, ft5, ft1
+    vfadd.s ft6, ft6, ft1
+    vfadd.s ft2, ft3, ft1
+    vfadd.s ft2, ft4, ft1
+    vfadd.s ft2, ft5, ft1
+    vfadd.s ft2, ft6, ft1
     csrrci zero, 1984, 1
 .Lsumpool_written3:
-    scfgr a0, zero
+    scfgr a0, a5
     bge a0, zero, .Lsumpool_written3
     ret
