@@ -105,7 +105,7 @@ def test_one_of_several_kernels(tmp_path: Path) -> None:
     path = tmp_path / "two.pdojo"
     path.write_text(TWO)
     assert pdojo.load(path, "add_two").sym_name.data == pdojo.parse(TWO, "add_two").sym_name.data == "add_two"
-    with pytest.raises(UsageError, match=r"two.pdojo has the kernels add_one, add_two; choose one .* by name="):
+    with pytest.raises(UsageError, match=r"two.pdojo has the kernels add_one, add_two; choose one: .* by name="):
         pdojo.load(path)
     with pytest.raises(UsageError, match="<text> has no kernel 'add'; it has add_one, add_two"):
         pdojo.parse(TWO, "add")

@@ -128,7 +128,7 @@ def test_run_replays_a_trace(softmax: Path, tmp_path: Path, capsys: pytest.Captu
         (["softmax", "--trace", "none.trace"], 2, "error: cannot read the trace 'none.trace'"),
         (["softmax", "--kernel", "other"], 2, "has no kernel 'other'; it has softmax"),
         (["softmax", "--frobnicate"], 2, "error: there is no option '--frobnicate'"),
-        (["two.pdojo"], 2, "two.pdojo has the kernels a, b; choose one with --kernel"),
+        (["two.pdojo"], 2, "two.pdojo has the kernels a, b; choose one: with --kernel"),
         (["bad.pdojo"], 1, "bad.pdojo:1:1: error: "),
         (["unwritten.pdojo"], 1, "output 'y' is never written at [0]"),
         (["none.mlir"], 2, "none.mlir has no pdojo.kernel"),
