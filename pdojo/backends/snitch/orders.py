@@ -18,7 +18,7 @@ from pdojo.backends.snitch.simulator.configuration import Timing
 _WEIGHTS = (0, 0.05, 0.4, 5)
 """Weights to try for a position in the text, in cycles: from interleaved copies to one copy after the other."""
 _LARGE = 160
-"""Number of items from which fewer orders are tried."""
+"""Number of items from which fewer orders are tried, if one of these fits in the registers."""
 _MARGINS = (0, 2, 4)
 """Registers to keep free while an order is built; the first number with which all values fit is used."""
 _SPARE = 32
@@ -73,13 +73,18 @@ class ScheduledBlock:
     def best(self, slack: int) -> Walk | None:
         """The best of several orders that leave `slack` registers free; None if none does."""
         room = {kind: most - slack for kind, most in self.room.items()}
-        heights = _heights(self.items, self.timing)
+        # Divisions that wait for each other ask for many values at a time: perhaps for more than the registers hold.
+        chains = [_heights(self.items, self.timing, in_turn=in_turn) for in_turn in (True, False)]
+        ways = [chains[0], None, *([] if chains[0] == chains[1] else [chains[1]])]
         best: Walk | None = None
-        weights = _WEIGHTS if len(self.items) <= _LARGE else _WEIGHTS[::2]
-        for weight, forwards in product(weights, (True, False)):
+        is_large = len(self.items) > _LARGE
+        weights = (*_WEIGHTS[::2], *_WEIGHTS[1::2]) if is_large else _WEIGHTS
+        for weight, heights in product(weights, ways):
+            if best is not None and is_large and weight in _WEIGHTS[1::2]:
+                break
             for margin in _MARGINS:
                 left = {kind: most - margin for kind, most in room.items()}
-                if forwards:
+                if heights is not None:
                     walk = Walk(self)
                     walk.fill([height - weight * k for k, height in enumerate(heights)], left)
                 else:
@@ -100,15 +105,15 @@ def walked(block: ScheduledBlock, order: Iterable[int]) -> Walk:
     return walk
 
 
-def _heights(items: Sequence[Item], timing: Timing) -> list[int]:
-    """Cycles from each item to the end along the longest chain, in which divisions wait for each other."""
+def _heights(items: Sequence[Item], timing: Timing, *, in_turn: bool) -> list[int]:
+    """Cycles from each item to the end along the longest chain; with `in_turn`, divisions wait for each other."""
     heights = [0] * len(items)
     divisions = 0
     for number in range(len(items) - 1, -1, -1):
         item = items[number]
         wait = latency(item.first, timing)
         height = max((heights[k] + (wait if waits else 1) for k, waits in item.after.items()), default=wait)
-        if item.is_float and (busy := occupancy(item.first, timing)):
+        if in_turn and item.is_float and (busy := occupancy(item.first, timing)):
             height = divisions = max(height, divisions + busy)
         heights[number] = height
     return heights
