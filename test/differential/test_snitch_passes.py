@@ -131,6 +131,13 @@ def test_copies_overlap(name: str, part: float, monkeypatch: pytest.MonkeyPatch)
     assert now <= part * before.cycles
 
 
+def test_functions_are_copied_four_times() -> None:
+    """Short sums alone would be copied eight times; eight copies of `exp` do not fit in the registers."""
+    nest = nest_of(tuned("swiglu:1x8x8x8", "f64", "heuristic").after)
+    (leaf,) = [leaf for leaf in nest.leaves if leaf.function == "math.exp"]
+    assert [scope.extent for scope in leaf.chain if scope.mapping is Mapping.UNROLL] == [4]
+
+
 def test_what_has_no_stream_left_is_loaded() -> None:
     """All scales are in registers while a hardware loop goes through the rows; a stream delivers the shifts."""
     nest = nest_of(tuned("batchnorm_folded:8x8", "f64", "heuristic").after)

@@ -113,6 +113,9 @@ def _copies(loop: Scope, most: int) -> int:
     """The number of iterations of a loop to interleave, `most` or a few; 1 if they are no multiple of four."""
     if loop.extent % COPIES:
         return 1
+    if not all(leaf.function is None or leaf.function in FPU_FUNCTIONS for leaf in loop.leaves):
+        # More copies of a function of many instructions than hide the latency need more registers only.
+        return COPIES
     if loop.extent % SHARED == 0 and (_shares_loads(loop) or _is_short(loop)):
         return SHARED
     return max(n for n in range(COPIES, max(most, COPIES) + 1, COPIES) if loop.extent % n == 0)
