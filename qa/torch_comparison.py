@@ -84,10 +84,11 @@ def _compare_elements(
     mine, other = ours.double(), theirs.double()
     good = (mine == other) | (mine.isnan() & other.isnan())
     has_exact = isinstance(true, torch.Tensor) and true.shape == theirs.shape and true.is_floating_point()
-    right = true.double() if has_exact else other
+    right: Any = true.double() if has_exact else other
     moved = torch.zeros((), dtype=torch.float64)
-    for each in shaken if has_exact else ():
-        if not isinstance(each, torch.Tensor) or each.shape != right.shape:
+    others: Any = [each for each in shaken if has_exact and isinstance(each, torch.Tensor)]
+    for each in others:
+        if each.shape != right.shape:
             continue
         moved = torch.maximum(moved, torch.nan_to_num((each.double() - right).abs(), 0, 0).max())
     for target in (right, other):
