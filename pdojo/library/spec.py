@@ -13,6 +13,7 @@ from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.element_types import ELEMENT_TYPES
 from pdojo.errors import UsageError, did_you_mean
 from pdojo.files import read_text
+from pdojo.library.client.runtime import MOST_THREADS
 from pdojo.library.manifest import MANIFEST
 from pdojo.library.reserved import name_problem, prefix_problem
 from pdojo.search.contract.names import STRATEGIES
@@ -25,7 +26,7 @@ CHUNK = 32
 """Rows of a chunk kernel, if the specification does not say how many."""
 BUDGET = Budget(250)
 """Limits of each search, if the specification does not give any."""
-MOST_ROWS, MOST_THREADS = 1 << 20, 4096
+MOST_ROWS = 1 << 20
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _VERSION = re.compile(r"[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}(?:[-+][0-9A-Za-z.-]{1,60})?")
 _SPDX = re.compile(r"[A-Za-z0-9.+() -]{1,200}")

@@ -70,16 +70,20 @@ class ScheduledBlock:
         """The number of items that write each register."""
         return Counter(r for item in self.items for r in set(item.defs))
 
+    @cached_property
+    def ways(self) -> list[list[int] | None]:
+        """The ways to build an order: forwards, by cycles from each item to the end, and backwards (None)."""
+        # Divisions that wait for each other ask for many values at a time: perhaps for more than the registers hold.
+        chains = [_heights(self.items, self.timing, in_turn=in_turn) for in_turn in (True, False)]
+        return [chains[0], None, *([] if chains[0] == chains[1] else [chains[1]])]
+
     def best(self, slack: int) -> Walk | None:
         """The best of several orders that leave `slack` registers free; None if none does."""
         room = {kind: most - slack for kind, most in self.room.items()}
-        # Divisions that wait for each other ask for many values at a time: perhaps for more than the registers hold.
-        chains = [_heights(self.items, self.timing, in_turn=in_turn) for in_turn in (True, False)]
-        ways = [chains[0], None, *([] if chains[0] == chains[1] else [chains[1]])]
         best: Walk | None = None
         is_large = len(self.items) > _LARGE
         weights = (*_WEIGHTS[::2], *_WEIGHTS[1::2]) if is_large else _WEIGHTS
-        for weight, heights in product(weights, ways):
+        for weight, heights in product(weights, self.ways):
             if best is not None and is_large and weight in _WEIGHTS[1::2]:
                 break
             for margin in _MARGINS:

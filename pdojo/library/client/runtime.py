@@ -15,7 +15,7 @@ from .arrays import Argument, address, empty, results_like, view
 _SHOWN = 12
 """Most sizes in a message."""
 _SEVERAL = (tuple, list)
-_MOST_THREADS = 4096
+MOST_THREADS = 4096
 """Most threads of a handle."""
 _KEPT = 256
 """Most shapes whose sizes an operator remembers."""
@@ -86,8 +86,8 @@ class Library:
         It holds for the calling thread, and for threads that have not called the library yet.
         """
         count = index(count)
-        if not 0 <= count <= _MOST_THREADS:
-            raise ValueError(f"a number of threads is from 1 to {_MOST_THREADS}, or 0 for all processors, not {count}")
+        if not 0 <= count <= MOST_THREADS:
+            raise ValueError(f"a number of threads is from 1 to {MOST_THREADS}, or 0 for all processors, not {count}")
         self.threads = count
         self._own.__dict__.clear()
 
