@@ -223,8 +223,9 @@ class _Planner:
         with torch.no_grad():
             made: Any = node.target(*arguments, **keywords)  # pyright: ignore[reportCallIssue]
         for number, each in enumerate(results_of(made)):
-            is_zero = isinstance(each, torch.Tensor) and torch._is_zerotensor(each)
-            self.static[node, number] = torch.zeros(each.shape, dtype=each.dtype) if is_zero else each
+            if each is not None:  # A gradient that is not asked for.
+                is_zero = torch._is_zerotensor(each)
+                self.static[node, number] = torch.zeros(each.shape, dtype=each.dtype) if is_zero else each
 
     def _known(self, node: Node) -> Any:
         return self.numbers[node] if node in self.numbers else self.static[key_of(node)]

@@ -278,6 +278,18 @@ def test_attention_and_its_gradient(heads: tuple[int, int], kind: str) -> None:
     check(backward, torch.randn_like(out), q, k, v, out, logarithms, *last, **keywords)
 
 
+def test_attention_with_large_scores() -> None:
+    # Scores are exact, and each key is there twice; logarithms of about 500 are rounded to multiples of 2^-15.
+    q, k, v = (numbers(1, 2, 5, 8) * 16).round(), (numbers(1, 2, 3, 8) * 16).round(), numbers(1, 2, 6, 8)
+    check(A._scaled_dot_product_flash_attention_for_cpu.default, q, k.repeat(1, 1, 2, 1), v, scale=0.5)
+
+
+def test_gradients_without_elements_that_nobody_asks_for() -> None:
+    x, mean = torch.zeros(0, 1), torch.zeros(0, 1)
+    mask = [True, False, False]
+    check(A.native_layer_norm_backward.default, x, x, [1], mean, mean, None, None, mask, static=[1, 2, 3], read=[0])
+
+
 def test_attention_with_dropout_is_pytorchs() -> None:
     x = numbers(1, 2, 3, 4)
     plan, _ = planned(A._scaled_dot_product_flash_attention_for_cpu.default, x, x, x, 0.5)
