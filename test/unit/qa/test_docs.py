@@ -21,6 +21,7 @@ from __future__ import annotations
 import doctest
 import re
 import subprocess
+import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import groupby
@@ -106,6 +107,7 @@ def test_blocks(
     for path in (path for path in ROOT.iterdir() if path.name in SHOWN):
         (tmp_path / path.name).symlink_to(path)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setenv("PDOJO_DATABASE", str(tmp_path / "searches.db"))
     namespace: dict[str, object] = {}
     for module in _NEEDS.findall(sequence[0].page.read_text()):
