@@ -294,6 +294,6 @@ def _is_texts(value: object) -> list[str] | None:
 
 
 _text = _is_text, "a text in quotes"
-_texts = _is_texts, 'a list of texts, such as ["64x512"]'
+_texts = _is_texts, "a list of texts in quotes"
 _flag = _is_flag, "true or false"
 _count = _is_count, "a whole number of at least 0"

@@ -8,6 +8,7 @@ from contextlib import ExitStack, nullcontext
 
 from pdojo_tools.library.reporter import BuildReporter
 from pdojo_tools.phases import phase
+from pdojo_tools.tuning.limits import many
 from rich.console import Console
 
 from pdojo.dialect.ops import KernelOp
@@ -40,10 +41,13 @@ def make(given: argparse.Namespace, spec: LibrarySpec) -> None:
             check=lambda folder: check_proof(folder, _Steps(reporter)),
             force=given.force,
         )
-    count = sum(len(entry.variants) for entry in found.entries)
+    count = len(found.entries)
+    entries = f"{count} {'entry' if count == 1 else 'entries'}"
+    programs = many(sum(len(entry.variants) for entry in found.entries), "program")
     console.print(
-        f"library '{found.name}' {found.version} in {given.output}: {len(found.entries)} entries, {count} programs for "
-        f"{', '.join(found.levels)}",
+        f"library '{found.name}' {found.version} in {given.output}: "
+        f"{entries}, {programs} for {', '.join(found.levels)}",
+        markup=False,
         highlight=False,
         soft_wrap=True,
     )

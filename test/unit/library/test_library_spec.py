@@ -55,6 +55,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "key": ({**GOOD, "versoin": "1"}, "key 'versoin': no such key; did you mean 'version'?"),
     "version": ({**GOOD, "version": "1.0"}, "key 'version': '1.0' is no version"),
     "levels": ({**GOOD, "levels": []}, "key 'levels': must name at least one"),
+    "one level": ({**GOOD, "levels": "host"}, "key 'levels': must be a list of texts in quotes, not 'host'"),
     "threads": ({**GOOD, "threads": True}, "key 'threads': must be a whole number"),
     "table": ({**GOOD, "tuning": 3}, "key 'tuning': must be a table: begin it with [tuning]"),
     "tables": ({**GOOD, "operators": {}}, "key 'operators': must be tables: begin each with [[operators]]"),
@@ -139,9 +140,9 @@ def test_the_limit_of_an_entry() -> None:
 
 
 def test_zero_bytes_in_names(tmp_path: Path) -> None:
-    for keys, part in (({"kernel": "a\0b"}, "no file"), ({"kernel": "a\0b.pdojo"}, "no file")):
-        with pytest.raises(UsageError, match=rf"^s: operators\[0\]: there is no library kernel and {part}"):
-            entries_of(spec_of({**GOOD, "operators": [keys]}, "s", tmp_path))
+    for name in ("a\0b", "a\0b.pdojo"):
+        with pytest.raises(UsageError, match=r"^s: operators\[0\]: there is no library kernel and no file"):
+            entries_of(spec_of({**GOOD, "operators": [{"kernel": name}]}, "s", tmp_path))
     for key in ("levels", "devices"):
         spec = spec_of({**GOOD, key: ["a\0b.toml"]}, "s", tmp_path)
         with pytest.raises(UsageError, match=rf"^s: key '{key}': .*zero byte"):
@@ -151,6 +152,12 @@ def test_zero_bytes_in_names(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"there can be no folder '.*': its name has a zero byte"):
         build_library(spec_of(GOOD, "s", tmp_path), tmp_path / "a\0b", check=fail)
     assert not list(tmp_path.iterdir())
+
+
+def test_names_that_are_too_long(tmp_path: Path) -> None:
+    spec = spec_of({**GOOD, "operators": [{"kernel": "n" * 300}]}, "s", tmp_path)
+    with pytest.raises(UsageError, match=r"^s: operators\[0\]: cannot read '.*': File name too long"):
+        entries_of(spec)
 
 
 def test_a_version_that_wheels_cannot_have(tmp_path: Path) -> None:
