@@ -41,8 +41,12 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
 
 
 def check_name(path: Path) -> None:
-    """Raise OSError for a name with a zero byte, which no file has; Python's own error would be a ValueError."""
-    if "\0" in str(path):
+    """Raise OSError for a name that no file has; Python's own error would be a ValueError."""
+    try:
+        name = os.fsencode(path)
+    except UnicodeEncodeError:
+        raise OSError(errno.EINVAL, "the system cannot encode its name") from None
+    if b"\0" in name:
         raise OSError(errno.EINVAL, "its name has a zero byte")
 
 

@@ -120,7 +120,7 @@ class Arguments(argparse.ArgumentParser):
         words = list(sys.argv[1:] if args is None else args)
         named = next((word for word in words if "\0" in word), None)
         if named is not None:
-            self.error(f"'{named}' has a zero byte, as no argument has")
+            self.error(f"argument '{named}' has a zero byte")
         known = self.options()
         for word in words[: words.index("--")] if "--" in words else words:
             option = _OPTION.fullmatch(word)

@@ -18,7 +18,7 @@ from pdojo_tools import db, lib, opt, start, tune
 
 import pdojo
 from pdojo.errors import PdojoError, UsageError
-from pdojo.files import read_bounded, replace_file
+from pdojo.files import read_bounded, read_bytes, replace_file
 from pdojo.search.contract.progress import Budget
 from pdojo.search.perfllm.settings import Settings
 
@@ -228,6 +228,8 @@ def test_zero_bytes_in_arguments(capsys: pytest.CaptureFixture[str]) -> None:
         assert "has a zero byte" in capsys.readouterr().err
     with pytest.raises(OSError, match="its name has a zero byte"):
         replace_file(Path("a\0b"), b"")
+    with pytest.raises(OSError, match="the system cannot encode its name"):
+        read_bytes(Path("\ud800"))
 
 
 def test_an_interrupt_while_a_tool_is_loaded(
