@@ -42,7 +42,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     The word itself is never suggested: if it is known, something else is wrong with it.
     """
     names = [name for name in known if name != word]
-    close = get_close_matches(word, names, n=1, cutoff=0.5)
+    same = [name for name in names if name.casefold() == word.casefold()]
+    close = same or get_close_matches(word, names, n=1, cutoff=0.5)
     if close:
         return f"did you mean '{close[0]}'?"
     return f"known: {', '.join(names)}" if names else ""

@@ -25,11 +25,9 @@ def read_text(path: Path, largest: int = LARGEST) -> str:
 
 def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
     """The contents of a file. Raises OSError unless `path` is a readable regular file of at most `largest` bytes."""
-    try:
-        # Open without blocking: opening a pipe that has no writer would take for ever.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except ValueError:
-        raise OSError(errno.EINVAL, "its name has a zero byte") from None
+    check_name(path)
+    # Open without blocking: opening a pipe that has no writer would take for ever.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(mode):
@@ -40,6 +38,16 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
             return read_bounded(file, largest)
     finally:
         os.close(descriptor)
+
+
+def check_name(path: Path) -> None:
+    """Raise OSError for a name that no file has; Python's own error would be a ValueError."""
+    try:
+        name = os.fsencode(path)
+    except UnicodeEncodeError:
+        raise OSError(errno.EINVAL, "the system cannot encode its name") from None
+    if b"\0" in name:
+        raise OSError(errno.EINVAL, "its name has a zero byte")
 
 
 def read_bounded(stream: BinaryIO, largest: int = LARGEST) -> bytes:
@@ -73,6 +81,7 @@ def changed(path: Path) -> int:
 
 def replace_file(target: Path, data: bytes) -> None:
     """Write a file atomically; an existing file keeps its mode. Raises OSError, and then leaves no temporary file."""
+    check_name(target)
     temporary = None
     try:
         # A temporary file with an unguessable name, not a link: other users may write to the folder.

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from pdojo_tools.command import Arguments, add_json, run_tool
+from pdojo_tools.phases import loading
 
 from pdojo.files import default_database
 
@@ -28,7 +29,8 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _run(args: Sequence[str] | None) -> None:
     given = parser().parse_args(args)
-    from pdojo_tools.db_commands import COMMANDS
+    with loading():
+        from pdojo_tools.db_commands import COMMANDS
 
     COMMANDS[given.command](given)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pdojo_tools.command import Arguments, positive, run_tool
+from pdojo_tools.phases import loading
 
 from pdojo.files import default_database
 
@@ -33,11 +34,13 @@ def _run(args: Sequence[str] | None) -> None:
         return
     given = parser().parse_args(arguments)
     if given.command == "verify":
-        from pdojo_tools.library.proving import prove
+        with loading():
+            from pdojo_tools.library.proving import prove
 
         prove(given)
         return
-    from pdojo_tools.library.building import build
+    with loading():
+        from pdojo_tools.library.building import build
 
     build(given)
 

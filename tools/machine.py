@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pdojo_tools.command import Arguments, add_json, positive, run_tool
+from pdojo_tools.phases import loading
 
 if TYPE_CHECKING:
     from pdojo.dialect.machines.machine import Machine
@@ -73,9 +74,10 @@ def print_machines(path: str | None, *, as_json: bool) -> None:
 
 
 def _show(name: str, *, as_json: bool) -> None:
-    from pdojo.dialect.machines.machine_file import machine_to_json
-    from pdojo.dialect.machines.registry import machine
-    from pdojo.dialect.machines.writing import machine_text
+    with loading():
+        from pdojo.dialect.machines.machine_file import machine_to_json
+        from pdojo.dialect.machines.registry import machine
+        from pdojo.dialect.machines.writing import machine_text
 
     described = machine(name)
     if as_json:

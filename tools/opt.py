@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from pdojo_tools.command import Arguments, add_align, add_json, add_machine, run_tool
+from pdojo_tools.phases import loading
 from pdojo_tools.steps import AppendStep
 
 from pdojo.dialect.alignment import ALIGNMENT
@@ -50,7 +51,8 @@ def _run(args: Sequence[str] | None) -> None:
 
         print_machines(given.output, as_json=given.json)
         return
-    from pdojo_tools.optimizing import OptSession
+    with loading():
+        from pdojo_tools.optimizing import OptSession
 
     OptSession(given).run()
 

@@ -118,6 +118,9 @@ class Arguments(argparse.ArgumentParser):
     ) -> Any:
         """The parsed command line. Raises UsageError; a misspelled option comes before missing arguments."""
         words = list(sys.argv[1:] if args is None else args)
+        named = next((word for word in words if "\0" in word), None)
+        if named is not None:
+            self.error(f"argument '{named}' has a zero byte")
         known = self.options()
         for word in words[: words.index("--")] if "--" in words else words:
             option = _OPTION.fullmatch(word)

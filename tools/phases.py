@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from threading import Event, Thread
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
 
 SILENT = 2.0
 """Seconds after which a phase shows itself without a terminal."""
@@ -26,6 +28,17 @@ def phase(console: Console, what: str) -> Generator[Callable[[str], None]]:
         with console.status(what, refresh_per_second=1) as status:
             yield status.update
         return
+    with _lines(what) as tell:
+        yield tell
+
+
+def loading() -> AbstractContextManager[object]:
+    """Show that a tool's modules are loaded, in lines on standard error: the display of terminals is loaded too."""
+    return _lines("loading")
+
+
+@contextmanager
+def _lines(what: str) -> Generator[Callable[[str], None]]:
     latest, ended = [what], Event()
 
     def tell(detail: str) -> None:

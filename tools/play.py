@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from pdojo_tools.command import Arguments, add_align, add_machine, positive, run_tool
+from pdojo_tools.phases import loading
 
 from pdojo.errors import UsageError
 from pdojo.search.contract.names import EXPERT_PASSES
@@ -46,7 +47,8 @@ def _run(args: Sequence[str] | None) -> None:
         raise UsageError("standard input is the keyboard here; put the program into a file")
     if given.output == "-":
         raise UsageError("standard output is the screen here; name a file for the trace (-o FILE)")
-    from pdojo_tools.playing.begin import begin
+    with loading():
+        from pdojo_tools.playing.begin import begin
 
     begin(given)
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from pdojo_tools.command import Arguments, add_align, add_json, add_machine, positive, random_seed, run_tool
+from pdojo_tools.phases import loading
 
 from pdojo.errors import UsageError
 
@@ -58,11 +59,13 @@ def _run(args: Sequence[str] | None) -> None:
     if not (given.check or given.time or given.output):
         raise UsageError("nothing is left to do with --no-check --no-time; see pdojo-run --help")
     if given.program.endswith(".onnx"):
-        from pdojo_tools.onnx_models import run_model
+        with loading():
+            from pdojo_tools.onnx_models import run_model
 
         run_model(given)
         return
-    from pdojo_tools.running import run
+    with loading():
+        from pdojo_tools.running import run
 
     run(given)
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from pdojo_tools.command import Arguments, add_json, positive, random_seed, run_tool
+from pdojo_tools.phases import loading
 
 EXAMPLES = (
     ("pdojo-snitch axpy.s --arg f64[16]=2 --arg f64[16] --arg f64[16]=out", "call a function on three arrays"),
@@ -55,7 +56,8 @@ def parser() -> Arguments:
 
 def _run(args: Sequence[str] | None) -> None:
     given = parser().parse_args(args)
-    from pdojo_tools.simulating import run
+    with loading():
+        from pdojo_tools.simulating import run
 
     run(given)
 

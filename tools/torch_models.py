@@ -6,20 +6,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from statistics import median
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Any, cast
 
 from pdojo_tools.onnx_models import in_turns
 from pdojo_tools.tuning.report.elements import Html, folded, joined, listing, note, table, tag
 
 from pdojo.dialect.ops import KernelOp
-from pdojo.errors import MeasurementError, UsageError
+from pdojo.errors import MeasurementError, PdojoError, UsageError
 
 if TYPE_CHECKING:
     from pdojo.torch.explaining import Explanation, KernelPart, TorchPart
@@ -61,16 +63,30 @@ def torch_model(name: str) -> TorchModel:
     where, colon, called = name.rpartition(":")
     if not colon or not called.isidentifier():
         raise UsageError(f"'{name}' names no function; write MODULE:FUNCTION or FILE.py:FUNCTION")
-    function = getattr(_module(where), called, None)
-    if not callable(function):
-        raise UsageError(f"'{where}' has no function '{called}'")
-    made: object = function()
+    with _user_code(name):
+        function = getattr(_module(where), called, None)
+        if not callable(function):
+            raise UsageError(f"'{where}' has no function '{called}'")
+        made: object = function()
     pair = cast("tuple[Any, ...]", made) if isinstance(made, tuple) else ()
     if len(pair) != 2 or not callable(pair[0]):
         raise UsageError(f"'{name}' returns no pair of a module and a list of inputs")
     module, inputs = pair
     given = cast("Sequence[Any]", inputs) if isinstance(inputs, tuple | list) else [inputs]
     return TorchModel(called, module, tuple(given))
+
+
+@contextmanager
+def _user_code(name: str) -> Generator[None]:
+    """Raise UsageError for an exception of the user's code, with the last line of that code that was run."""
+    try:
+        yield
+    except PdojoError:
+        raise
+    except Exception as error:
+        frames = [each for each in extract_tb(error.__traceback__) if "site-packages" not in each.filename]
+        place = "" if isinstance(error, SyntaxError) else f" ({frames[-1].filename}, line {frames[-1].lineno})"
+        raise UsageError(f"the code of '{name}' raises {type(error).__name__}: {error}{place}") from error
 
 
 def _module(where: str) -> object:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from pdojo_tools.command import Arguments, add_json, add_machine, positive, random_seed, run_tool
+from pdojo_tools.phases import loading
 
 from pdojo.errors import UsageError
 from pdojo.search.contract.names import EVALUATORS
@@ -31,13 +32,15 @@ def _run(args: Sequence[str] | None) -> None:
 
 
 def _agent(given: argparse.Namespace) -> None:
-    from pdojo_tools.training.session import train_agent
+    with loading():
+        from pdojo_tools.training.session import train_agent
 
     train_agent(given)
 
 
 def _costs(given: argparse.Namespace) -> None:
-    from pdojo_tools.training.costs import train_costs
+    with loading():
+        from pdojo_tools.training.costs import train_costs
 
     train_costs(given)
 

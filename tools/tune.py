@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from pdojo_tools.command import run_tool
+from pdojo_tools.phases import loading
 from pdojo_tools.tuning.arguments import parse
 from pdojo_tools.tuning.arguments import parser as parser
 
@@ -23,7 +24,8 @@ def _run(args: Sequence[str] | None) -> None:
 
         print_kernels(as_json=given.json)
         return
-    from pdojo_tools.tuning.begin import begin
+    with loading():
+        from pdojo_tools.tuning.begin import begin
 
     begin(given, command)
 

@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pdojo.backends.measure.worker import most_memory
 from pdojo.dialect.ops import KernelOp
+from pdojo.errors import UsageError
 from pdojo.library.choosing import Chooser, check_search
 from pdojo.library.devices import DeviceFiles, choose_for_devices, device_files, devices_of
 from pdojo.library.dispatch import Program, sources_of
 from pdojo.library.entries import PlannedEntry, entries_of
-from pdojo.library.levels import Level, levels_of
+from pdojo.library.levels import Level, levels_of, runs_here
 from pdojo.library.linking import CCompiler, compiler_for
 from pdojo.library.manifest import MANIFEST, Entry, Manifest, Variant, digests, library_path
 from pdojo.library.packaging import package_files
@@ -50,10 +52,11 @@ def build_library(
     listener.step("reading the kernels")
     levels = levels_of(spec, measure=spec.tuning.measure)
     check_search(spec.tuning)
-    python_version(spec.version)
+    _check_version(spec)
     devices = devices_of(spec)
     compilers = {level.machine.architecture: compiler_for(level.machine.architecture) for level in levels}
-    entries = entries_of(spec, models)
+    most = most_memory() if any(runs_here(level.machine) for level in levels) else None
+    entries = entries_of(spec, models, most)
     texts = package_files(spec, _triples(levels))
     workplace = Workplace(destination.absolute())
     with workplace.opened(force=force):
@@ -70,6 +73,13 @@ def build_library(
         listener.step("checking")
         workplace.publish(check)
     return found
+
+
+def _check_version(spec: LibrarySpec) -> None:
+    try:
+        python_version(spec.version)
+    except UsageError as error:
+        raise spec.error(f"key 'version': {error}") from None
 
 
 def _triples(levels: Sequence[Level]) -> list[str]:

@@ -8,15 +8,12 @@ from itertools import groupby
 from pathlib import Path
 
 from pdojo.backends.gpu.images import Clang, DeviceCompiler, ImageCache, Nvrtc
-from pdojo.backends.gpu.program import compile_program
 from pdojo.backends.gpu.resources import MissingTool
-from pdojo.backends.gpu.targets import device_text
-from pdojo.backends.snitch.targets import snitch_source
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.errors import LoweringError, PdojoError, UsageError
+from pdojo.errors import LoweringError, PdojoError
 from pdojo.library.choosing import ALIGNED, PASS
 from pdojo.library.entries import PlannedEntry
 from pdojo.library.levels import Level
@@ -67,9 +64,9 @@ def devices_of(spec: LibrarySpec) -> tuple[Level, ...]:
         try:
             described = machine(str(spec.folder / name) if name.endswith(".toml") else name)
         except PdojoError as error:
-            raise UsageError(f"key 'devices': {error}") from None
+            raise spec.error(f"key 'devices': {error}") from None
         if described.backend not in (*COMPILERS, SNITCH):
-            raise UsageError(f"key 'devices': '{name}' is no GPU and no Snitch core; CPUs are levels")
+            raise spec.error(f"key 'devices': '{name}' is no GPU and no Snitch core; CPUs are levels")
         found.append(Level(described, described))
     return tuple(found)
 
@@ -135,11 +132,16 @@ class _DeviceFiles:
 
     def _snitch(self, choice: DeviceChoice) -> tuple[dict[str, str | bytes], int]:
         """The assembly of a program, and the bytes of its workspace."""
+        from pdojo.backends.snitch.targets import snitch_source  # much to load, for few libraries
+
         source = snitch_source(choice.kernel, choice.device.machine)
         return {f"{choice.entry.name}.S": source.text}, source.workspace_bytes
 
     def _gpu(self, choice: DeviceChoice) -> tuple[dict[str, str | bytes], int]:
         """The source and the image of a program, and the bytes of its workspace."""
+        from pdojo.backends.gpu.program import compile_program
+        from pdojo.backends.gpu.targets import device_text
+
         described = choice.device.machine
         compiler = COMPILERS[described.backend]
         made = compile_program(choice.kernel, described, compiler, ImageCache())

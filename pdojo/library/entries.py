@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Literal
 
 from pdojo.backends.calling.arrays import parameters_of
@@ -14,6 +15,7 @@ from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.rules.validate import validate
+from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError, UsageError
 from pdojo.kernels import Workload
@@ -26,6 +28,7 @@ Dispatch = Literal["exact", "chunk", "row"]
 FUNCTIONS = ("create", "create_level", "destroy", "message", "version", "level")
 """Functions of every library, without its prefix; no operator has such a name."""
 _TAKEN = frozenset((*FUNCTIONS, "handle", "code"))
+_GIB = 1 << 30
 MOST_ARRAYS = 32
 """Most arrays of an operator that serves any number of rows (`PD_MOST_ARRAYS` in `runtime.h`)."""
 
@@ -57,33 +60,50 @@ class PlannedEntry:
         return self.source if isinstance(self.source, Workload) else None
 
 
-def entries_of(spec: LibrarySpec, models: Iterable[tuple[str, KernelOp]] = ()) -> tuple[PlannedEntry, ...]:
+def entries_of(
+    spec: LibrarySpec, models: Iterable[tuple[str, KernelOp]] = (), most_bytes: int | None = None
+) -> tuple[PlannedEntry, ...]:
     """The entries of a specification and of the kernels of models, sorted by operator and sizes.
 
-    Raises UsageError, with the key of the specification, for kernels, shapes and types that do not fit.
+    Raises UsageError, with the key of the specification, for kernels, shapes and types that do not fit, and for entries
+    whose arrays take more than `most_bytes`; None is no limit.
     """
     found: list[PlannedEntry] = []
     for operator in spec.operators:
         try:
-            made = list(_entries(operator, KernelSource.of(operator, spec.folder)))
+            made = _small(_entries(operator, KernelSource.of(operator, spec.folder)), most_bytes)
         except PdojoError as error:
-            raise UsageError(f"{operator.key}: {error}") from None
+            raise spec.error(f"{operator.key}: {error}") from None
         taken = {entry.operator for entry in found}
         twice = next((entry.operator for entry in made if entry.operator in taken), None)
         if twice is not None:
-            raise UsageError(f"{operator.key}: there is an operator '{twice}' already; give one of them another 'name'")
+            raise spec.error(f"{operator.key}: there is an operator '{twice}' already; give one of them another 'name'")
         files = {entry.name for entry in found}
         twice = next((entry for entry in made if entry.name in files), None)
         if twice is not None:
-            raise UsageError(
+            raise spec.error(
                 f"{operator.key}: the kernel of '{twice.operator}' would have the file of another one, "
                 f"'{twice.name}.pdojo'; give one of the operators another 'name'"
             )
         found += made
-    found += _of_models(models, {*_TAKEN, *(entry.operator for entry in found)})
+    found += _small(_of_models(models, {*_TAKEN, *(entry.operator for entry in found)}), most_bytes)
     if not found:
-        raise UsageError("the library has no operators; add [[operators]] to its specification, or name a model")
+        raise spec.error("the library has no operators; add [[operators]] to its specification, or name a model")
     return tuple(sorted(found, key=_order))
+
+
+def _small(entries: Iterable[PlannedEntry], most_bytes: int | None) -> list[PlannedEntry]:
+    """The entries. Raises UsageError if the arrays of one take more bytes."""
+    found: list[PlannedEntry] = []
+    for entry in entries:
+        size = sum(prod(array.shape) * INTERFACE[array.dtype].itemsize for array in entry.arrays)
+        if most_bytes is not None and size > most_bytes:
+            raise UsageError(
+                f"the arrays of entry '{entry.name}' take {size / _GIB:.4g} GiB, and the check, which runs it, may use "
+                f"{most_bytes / _GIB:.4g} GiB: three quarters of this computer's memory; choose smaller sizes"
+            )
+        found.append(entry)
+    return found
 
 
 def _order(entry: PlannedEntry) -> tuple[str, int, tuple[int, ...]]:

@@ -67,10 +67,10 @@ def levels_of(spec: LibrarySpec, *, measure: bool) -> tuple[Level, ...]:
     names = [level.name for level in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(f"key 'levels': two levels are called '{twice}'")
+        raise spec.error(f"key 'levels': two levels are called '{twice}'")
     here = next((number for number, level in enumerate(found) if measure and runs_here(level.machine)), None)
     if here is None and spec.tuning.search is not None:
-        raise UsageError("key 'tuning.search': this computer runs no level of the library, so nothing can be searched")
+        raise spec.error("key 'tuning.search': this computer runs no level of the library, so nothing can be searched")
     return tuple(replace(level, is_measured=number == here) for number, level in enumerate(found))
 
 
@@ -94,7 +94,7 @@ def _level(name: str, spec: LibrarySpec) -> Level:
             raise UsageError(f"'{name}' is no CPU that libraries are for; they are for {', '.join(ARCHITECTURES)}")
         feature_tests(described.machine)
     except PdojoError as error:
-        raise UsageError(f"key 'levels': {error}") from None
+        raise spec.error(f"key 'levels': {error}") from None
     threads = described.machine.threads if spec.threads is None else spec.threads
     return Level(
         replace(described.machine, threads=threads, measured=ProcessorMeasurements()),

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from pdojo.backends.c.names import Identifiers
-from pdojo.backends.gpu.program import DeviceProgram
 from pdojo.backends.gpu.vendors import CUDA_VENDOR, HIP_VENDOR, Vendor
 from pdojo.library.entries import PlannedEntry
+
+if TYPE_CHECKING:
+    from pdojo.backends.gpu.program import DeviceProgram
 
 VENDORS: Mapping[str, Vendor] = {"cuda": CUDA_VENDOR, "hip": HIP_VENDOR}
 _DYNAMIC_SHARED = 8

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pdojo.errors import UsageError
 from pdojo.files import read_text
 from pdojo.library.spec import LibrarySpec
 
@@ -90,6 +89,6 @@ def _licence(spec: LibrarySpec) -> str:
     try:
         return read_text(path)
     except OSError as error:
-        raise UsageError(f"key 'licence_file': cannot read '{path}': {error.strerror}") from None
+        raise spec.error(f"key 'licence_file': cannot read '{path}': {error.strerror}") from None
     except UnicodeDecodeError:
-        raise UsageError(f"key 'licence_file': cannot read '{path}': it is no UTF-8 text") from None
+        raise spec.error(f"key 'licence_file': cannot read '{path}': it is no UTF-8 text") from None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pdojo.errors import MeasurementError, UsageError
-from pdojo.files import read_text, replace_file
+from pdojo.files import check_name, read_text, replace_file
 from pdojo.library.manifest import FORMAT, LARGEST, MANIFEST, differing
 
 Check = Callable[[Path], object]
@@ -91,6 +91,10 @@ class Workplace:
 
         With `force`, a library may be replaced, but no other folder.
         """
+        try:
+            check_name(self.destination)
+        except OSError as error:
+            raise UsageError(f"there can be no folder '{self.destination}': {error.strerror}") from None
         parent = self.destination.parent
         if not parent.is_dir():
             raise UsageError(f"there is no folder '{parent}'")

@@ -68,7 +68,11 @@ class KernelSource:
             own = Workload(spec.kernel)
             return KernelSource(spec.kernel, own.sizes, own.element_type is not None, numerics=spec.numerics)
         path = folder / spec.kernel
-        if not path.exists():
+        try:
+            there = path.exists()
+        except OSError as error:
+            raise UsageError(f"cannot read '{path}': {error.strerror}") from None
+        if not there:
             hint = did_you_mean(spec.kernel, kernel_names())
             raise UsageError(f"there is no library kernel and no file '{spec.kernel}'; {hint}")
         found = named(path)

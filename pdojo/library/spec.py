@@ -97,6 +97,12 @@ class LibrarySpec:
     operators: tuple[OperatorSpec, ...] = ()
     folder: Path = field(default=Path(), compare=False)
     """The folder to which paths are relative."""
+    source: str = field(default="", compare=False)
+    """The file's name for messages; empty if there is none."""
+
+    def error(self, problem: str) -> UsageError:
+        """A mistake in the specification, with its file."""
+        return UsageError(f"{self.source}: {problem}" if self.source else problem)
 
 
 def read_spec(path: Path) -> LibrarySpec:
@@ -113,7 +119,7 @@ def read_spec(path: Path) -> LibrarySpec:
 
 
 def spec_of(data: Mapping[str, Any], source: str, folder: Path) -> LibrarySpec:
-    """The specification in parsed TOML; `source` names it in messages. Raises UsageError like `read_spec`."""
+    """The specification in parsed TOML; `source` is its file, for messages. Raises UsageError like `read_spec`."""
     table = _Table(source, "", data)
     table.check("name version prefix licence licence_file levels devices threads tuning operators".split())
     name = checked_name(table.required("name", _text), table.error)
@@ -149,6 +155,7 @@ def spec_of(data: Mapping[str, Any], source: str, folder: Path) -> LibrarySpec:
         _tuning(table.table("tuning")),
         tuple(operators),
         folder,
+        source,
     )
 
 
@@ -227,7 +234,7 @@ class _Table:
 
     def error(self, key: str, problem: str) -> UsageError:
         place = f"{self.key}.{key}" if self.key else key
-        return UsageError(f"specification '{self.source}': key '{place}': {problem}")
+        return UsageError(f"{self.source}: key '{place}': {problem}")
 
     def check(self, known: Sequence[str]) -> None:
         """Raise UsageError for a key that is not known."""
@@ -287,6 +294,6 @@ def _is_texts(value: object) -> list[str] | None:
 
 
 _text = _is_text, "a text in quotes"
-_texts = _is_texts, 'a list of texts, such as ["64x512"]'
+_texts = _is_texts, "a list of texts in quotes"
 _flag = _is_flag, "true or false"
 _count = _is_count, "a whole number of at least 0"

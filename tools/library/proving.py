@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from pdojo_tools.phases import phase
+from pdojo_tools.phases import loading, phase
 from pdojo_tools.tuning.limits import many
 from rich.console import Console
 
 from pdojo.errors import MeasurementError
 from pdojo.library.findings import Listener
 from pdojo.library.schema import read_manifest
-from pdojo.library.verify import verify
 
 
 class _Reporter(Listener):
@@ -35,6 +34,8 @@ def prove(given: argparse.Namespace) -> None:
     """Run the command line; prints a line for each fault. Raises MeasurementError if there is one."""
     console = Console()
     manifest = read_manifest(given.library)
+    with loading():
+        from pdojo.library.verify import verify
     with phase(Console(stderr=True), "verifying") as tell:
         reporter = _Reporter(tell)
         findings = verify(given.library, reporter)

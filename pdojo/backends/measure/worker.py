@@ -86,7 +86,7 @@ class Worker:
         session: str = DEFAULT_SESSION,
     ) -> None:
         self.limits = limits or Limits()
-        self.memory_bytes = _most_memory() if memory_bytes == "most" else memory_bytes
+        self.memory_bytes = most_memory() if memory_bytes == "most" else memory_bytes
         self._settings = {
             "memory_limit": self.memory_bytes,
             "processors": None if processors is None else list(processors),
@@ -261,6 +261,6 @@ class Worker:
         return process
 
 
-def _most_memory() -> int:
-    """Three quarters of the machine's memory."""
+def most_memory() -> int:
+    """Three quarters of this computer's memory, in bytes: the most that a worker process takes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4

@@ -110,12 +110,13 @@ def test_a_backend_of_another_package_runs_on_given_arrays(installed: Path, tmp_
 def test_a_backend_that_nobody_has() -> None:
     machine = (PACKAGE / "pdojo_acme" / "acme-2.toml").as_posix()
     missing = run(Path("/nonexistent"), "-", f"--machine={machine}", tool="run")
-    assert missing.stderr == "error: machine 'acme-2' names the backend 'acme'; known are cuda, hip, llvm, snitch\n"
+    said = "error: machine 'acme-2' names the backend 'acme'; known are cuda, hip, llvm, snitch\n"
+    assert missing.stderr.endswith(said)  # after a line that the tool is loaded, if that takes long
 
 
 def test_without_it() -> None:
     missing = run(Path("/nonexistent"), "--apply=reverse_scope@y#0:0")
-    assert missing.stderr.startswith("error: unknown move 'reverse_scope'")
+    assert "error: unknown move 'reverse_scope'" in missing.stderr
     assert "unknown machine 'acme-1'" in run(Path("/nonexistent"), "--machine=acme-1").stderr
 
 

@@ -55,6 +55,11 @@ def test_no_word_is_suggested_in_place_of_itself() -> None:
     assert suggestion("softmax", {"softmax": 1}) == ""
 
 
+def test_capital_letters_are_suggested_as_small_ones() -> None:
+    assert did_you_mean("F32", ["i32", "f32"]) == "did you mean 'f32'?"
+    assert did_you_mean("ReLU", ["gelu", "relu"]) == "did you mean 'relu'?"
+
+
 @pytest.mark.parametrize("name", kernel_names())
 def test_library_kernels_are_read_back(name: str) -> None:
     printed = print_notation(workload(name).instantiate())

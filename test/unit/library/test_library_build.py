@@ -332,3 +332,15 @@ def test_refused_command_lines(arguments: list[str], message: str, capsys: pytes
     out = capsys.readouterr().err
     assert out.startswith("error: ")
     assert message in out
+
+
+def test_folders_with_brackets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A message is no markup: `[/b]` would be an error of it."""
+    require_compiler()
+    spec, folder = tmp_path / "spec.toml", tmp_path / "a[" / "b]"
+    folder.parent.mkdir()
+    # A byte order mark and lines of another system.
+    text = 'name = "small"\ntuning = { measure = false }\n[[operators]]\nkernel = "relu"\nplain = ["4x8"]\n'
+    spec.write_bytes(text.replace("\n", "\r\n").encode("utf-8-sig"))
+    assert lib.main(["build", str(spec), "-o", str(folder)]) == 0
+    assert f"in {folder}: 1 entry, 2 programs for" in capsys.readouterr().out

@@ -104,7 +104,7 @@ def test_images_are_compiled_without_a_device(
     [("x86-64-avx2", "is no GPU and no Snitch core"), ("nvidia-sm9", "did you mean 'nvidia-sm90'")],
 )
 def test_other_machines_are_refused(device: str, message: str) -> None:
-    with pytest.raises(UsageError, match=f"key 'devices': .*{message}"):
+    with pytest.raises(UsageError, match=f": key 'devices': .*{message}"):
         devices_of(spec_of({**SPEC, "devices": [device]}, "spec", Path()))
 
 

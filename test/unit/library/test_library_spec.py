@@ -10,8 +10,10 @@ import pytest
 from pdojo_tools.library.building import model_library
 
 import pdojo
+from pdojo.backends.measure.worker import most_memory
 from pdojo.errors import UsageError
 from pdojo.kernels import Workload
+from pdojo.library.build import build_library
 from pdojo.library.entries import entries_of
 from pdojo.library.features import detectable, feature_tests
 from pdojo.library.levels import levels_of
@@ -24,6 +26,11 @@ GOOD: dict[str, Any] = {
     "levels": ["x86-64-avx2"],
     "operators": [{"kernel": "relu", "shapes": ["4x8"]}],
 }
+
+
+def fail(folder: Path) -> None:
+    """Refuse to be called: nothing is built."""
+    raise AssertionError(folder)
 
 
 def operator(**keys: Any) -> dict[str, Any]:
@@ -48,6 +55,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "key": ({**GOOD, "versoin": "1"}, "key 'versoin': no such key; did you mean 'version'?"),
     "version": ({**GOOD, "version": "1.0"}, "key 'version': '1.0' is no version"),
     "levels": ({**GOOD, "levels": []}, "key 'levels': must name at least one"),
+    "one level": ({**GOOD, "levels": "host"}, "key 'levels': must be a list of texts in quotes, not 'host'"),
     "threads": ({**GOOD, "threads": True}, "key 'threads': must be a whole number"),
     "table": ({**GOOD, "tuning": 3}, "key 'tuning': must be a table: begin it with [tuning]"),
     "tables": ({**GOOD, "operators": {}}, "key 'operators': must be tables: begin each with [[operators]]"),
@@ -76,7 +84,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", WRONG)
 def test_refused_specifications(case: str) -> None:
     data, message = WRONG[case]
-    with pytest.raises(UsageError, match=re.escape(message)):
+    with pytest.raises(UsageError, match=f"^spec\\.toml: .*{re.escape(message)}"):
         spec_of(data, "spec.toml", Path())
 
 
@@ -102,14 +110,60 @@ KERNELS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", KERNELS)
 def test_refused_kernels(case: str) -> None:
     keys, message = KERNELS[case]
-    with pytest.raises(UsageError, match=f"operators\\[0\\]: .*{re.escape(message)}"):
+    with pytest.raises(UsageError, match=f"^spec\\.toml: operators\\[0\\]: .*{re.escape(message)}"):
         entries_of(spec_of({**GOOD, "operators": [keys]}, "spec.toml", Path()))
 
 
 def test_operators_need_names_of_their_own() -> None:
     data = {**GOOD, "operators": [GOOD["operators"][0]] * 2}
-    with pytest.raises(UsageError, match=r"operators\[1\]: there is an operator 'relu_f32' already"):
+    with pytest.raises(UsageError, match=r"^spec\.toml: operators\[1\]: there is an operator 'relu_f32' already"):
         entries_of(spec_of(data, "spec.toml", Path()))
+
+
+@pytest.mark.parametrize("shape", ["1048576x1048576", "1099511627776x1"])
+def test_arrays_larger_than_memory_are_refused_when_they_are_read(shape: str, tmp_path: Path) -> None:
+    """The check runs every entry; the plain kernel of such sizes is never run."""
+    data = {**operator(shapes=["4x8", shape]), "levels": ["host"], "tuning": {"measure": False}}
+    limit = re.escape(f"{most_memory() / 2**30:.4g} GiB")
+    wanted = rf"^s: operators\[0\]: the arrays of entry 'softmax_f32_{shape}' take 8192 GiB, and .* {limit}"
+    with pytest.raises(UsageError, match=wanted):
+        build_library(spec_of(data, "s", Path()), tmp_path / "dist", check=fail)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_limit_of_an_entry() -> None:
+    """Softmax of 4 x 8 numbers has two arrays of 128 bytes."""
+    spec = spec_of(operator(), "s", Path())
+    assert len(entries_of(spec, most_bytes=256)) == 1
+    with pytest.raises(UsageError, match="the arrays of entry 'softmax_f32_4x8' take"):
+        entries_of(spec, most_bytes=255)
+
+
+def test_zero_bytes_in_names(tmp_path: Path) -> None:
+    for name in ("a\0b", "a\0b.pdojo"):
+        with pytest.raises(UsageError, match=r"^s: operators\[0\]: there is no library kernel and no file"):
+            entries_of(spec_of({**GOOD, "operators": [{"kernel": name}]}, "s", tmp_path))
+    for key in ("levels", "devices"):
+        spec = spec_of({**GOOD, key: ["a\0b.toml"]}, "s", tmp_path)
+        with pytest.raises(UsageError, match=rf"^s: key '{key}': .*zero byte"):
+            build_library(spec, tmp_path / "dist", check=fail)
+    with pytest.raises(UsageError, match=r"^s: key 'licence_file': .*zero byte"):
+        build_library(spec_of({**GOOD, "licence_file": "a\0b"}, "s", tmp_path), tmp_path / "dist", check=fail)
+    with pytest.raises(UsageError, match=r"there can be no folder '.*': its name has a zero byte"):
+        build_library(spec_of(GOOD, "s", tmp_path), tmp_path / "a\0b", check=fail)
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_that_are_too_long(tmp_path: Path) -> None:
+    spec = spec_of({**GOOD, "operators": [{"kernel": "n" * 300}]}, "s", tmp_path)
+    with pytest.raises(UsageError, match=r"^s: operators\[0\]: cannot read '.*': File name too long"):
+        entries_of(spec)
+
+
+def test_a_version_that_wheels_cannot_have(tmp_path: Path) -> None:
+    spec = spec_of({**GOOD, "version": "1.0.0-nightly"}, "s", tmp_path)
+    with pytest.raises(UsageError, match=r"^s: key 'version': '1\.0\.0-nightly' is no version of a Python package"):
+        build_library(spec, tmp_path / "dist", check=fail)
 
 
 def test_entries_need_files_of_their_own(tmp_path: Path) -> None:
@@ -117,7 +171,7 @@ def test_entries_need_files_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "k.pdojo").write_text("kernel k(x) -> (y)\nx f32 [4] heap\ny f32 [4] heap\n\n4 y[{0}] = x[{0}] + 1\n")
     operators = [GOOD["operators"][0], {"kernel": "k.pdojo", "name": "relu_f32_4x8"}]
     with pytest.raises(
-        UsageError, match=r"operators\[1\]: .* 'relu_f32_4x8\.pdojo'; give one of the operators another"
+        UsageError, match=r"^spec\.toml: operators\[1\]: .* 'relu_f32_4x8\.pdojo'; give one of the operators another"
     ):
         entries_of(spec_of({**GOOD, "operators": operators}, "spec.toml", tmp_path))
 
@@ -130,7 +184,7 @@ def test_licences_that_cannot_be_read(tmp_path: Path) -> None:
         ("latin", "it is no UTF-8 text"),
     ):
         spec = spec_of({**GOOD, "licence_file": name}, "spec.toml", tmp_path)
-        with pytest.raises(UsageError, match=rf"key 'licence_file': cannot read '.*': {reason}$"):
+        with pytest.raises(UsageError, match=rf"^spec\.toml: key 'licence_file': cannot read '.*': {reason}$"):
             package_files(spec, ["x86_64-unknown-linux-gnu"])
 
 
@@ -226,7 +280,7 @@ def test_levels() -> None:
     [("nvidia-sm90", "is no CPU"), ("x86-64-avx3", "unknown machine"), ("toy", "is no CPU")],
 )
 def test_refused_levels(level: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError, match=rf"^spec\.toml: key 'levels': .*{message}"):
         levels_of(spec_of({**GOOD, "levels": [level]}, "spec.toml", Path()), measure=False)
 
 

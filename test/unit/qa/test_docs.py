@@ -22,6 +22,7 @@ import doctest
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import groupby
@@ -91,6 +92,18 @@ def _pair(row: str) -> tuple[str, str]:
     written, arrow, run = row.partition(" -> ")
     assert arrow, f"'{row}': write `what stands on the page -> what the test runs`"
     return written, run
+
+
+def test_extras_are_those_of_a_clone() -> None:
+    """pdojo is in no package index, and every extra that a page names exists."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    named: set[str] = set()
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"pip install '?pdojo\b", text), path
+        named |= {name for names in re.findall(r"pip install -e '\.\[([^]]*)\]'", text) for name in names.split(",")}
+    assert "onnx" in named
+    assert named <= {*declared}
 
 
 def test_every_console_block_of_the_readme_is_run() -> None:

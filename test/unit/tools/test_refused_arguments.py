@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pdojo_tools import db, opt, start, tune
+from pdojo_tools import db, lib, opt, start, tune
 
 import pdojo
 from pdojo.errors import PdojoError, UsageError
-from pdojo.files import read_bounded
+from pdojo.files import read_bounded, read_bytes, replace_file
 from pdojo.search.contract.progress import Budget
 from pdojo.search.perfllm.settings import Settings
 
@@ -220,6 +220,16 @@ def test_a_closed_output_is_only_an_error_if_it_is_written_to(tmp_path: Path) ->
     command = f'"{sys.executable}" -m pdojo_tools.opt relu:4 -t notation -o k.pdojo >&-'
     assert subprocess.run(command, shell=True, cwd=tmp_path, check=False).returncode == 0
     assert (tmp_path / "k.pdojo").read_text().startswith("kernel relu")
+
+
+def test_zero_bytes_in_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    for tool, args in ((opt, ["relu:4", "-o", "a\0b"]), (lib, ["build", "a\0b", "-o", "x"]), (db, ["import", "\0"])):
+        assert tool.main(args) == 2
+        assert "has a zero byte" in capsys.readouterr().err
+    with pytest.raises(OSError, match="its name has a zero byte"):
+        replace_file(Path("a\0b"), b"")
+    with pytest.raises(OSError, match="the system cannot encode its name"):
+        read_bytes(Path("\ud800"))
 
 
 def test_an_interrupt_while_a_tool_is_loaded(

@@ -63,6 +63,55 @@ def test_a_mistake_loads_no_engine(tool: str, arguments: tuple[str, ...]) -> Non
     assert done.stderr.startswith("error: ")
 
 
+def test_a_wrong_specification_loads_no_compiler(tmp_path: Path) -> None:
+    path = tmp_path / "spec.toml"
+    path.write_text('name = "small"\nnmae = "x"\n')
+    for file in (path, tmp_path / "none.toml"):
+        compilers = ("llvmlite", "islpy", "rich", "torch", "pdojo.library.build", "pdojo.transforms.game")
+        done = start("pdojo-lib", "build", str(file), "-o", "dist", heavy=compilers)
+        assert done.returncode == 2, done.stderr
+        assert str(file) in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("pdojo-db", ("show", "nothing", "--database", "none.sqlite")),
+        ("pdojo-lib", ("verify", ".")),
+        ("pdojo-machine", ("show", "nothing")),
+        ("pdojo-opt", ("nothing",)),
+        ("pdojo-play", ("nothing",)),
+        ("pdojo-run", ("nothing",)),
+        ("pdojo-snitch", ("nothing",)),
+        ("pdojo-train", ("agent", "nothing", "-o", "agent")),
+        ("pdojo-tune", ("nothing", "--no-calibrate")),
+    ],
+)
+def test_loading_shows_itself(tool: str, arguments: tuple[str, ...], tmp_path: Path) -> None:
+    program = f"""
+import sys
+from pdojo_tools import phases, start
+phases.SILENT = phases.AGAIN = 0.01
+sys.exit(start.start({tool.removeprefix("pdojo-")!r}))
+"""
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr.startswith("loading ...\n"), done.stderr
+    assert done.returncode in (1, 2)
+    assert done.stdout == ""
+
+
+def test_a_build_loads_no_backend_of_devices() -> None:
+    """Few libraries have programs for devices."""
+    code = """
+import sys
+import pdojo_tools.library.making
+heavy = [name for name in ("pdojo.backends.snitch", "pdojo.backends.gpu.program") if name in sys.modules]
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_lists_load_no_engine() -> None:
     """A list of machines reads no machine, a list of kernels parses none."""
     for tool, options in (

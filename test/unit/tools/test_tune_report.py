@@ -333,7 +333,12 @@ def test_long_phases_show_themselves(monkeypatch: pytest.MonkeyPatch, capsys: py
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("measuring: the plain kernel ...\n" * 2)
+    with phases.loading():
+        time.sleep(0.3)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("loading ...\n" * 2)
     monkeypatch.setattr(phases, "SILENT", 60.0)
-    with phases.phase(console, "measuring"):
+    with phases.phase(console, "measuring"), phases.loading():
         pass
     assert capsys.readouterr() == ("", "")

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 from pdojo_tools import torch_models
 from pdojo_tools.tune import main as tune
 
+from pdojo.errors import UsageError
 from pdojo.search.database import Database
 from pdojo.torch import explain
 
@@ -113,3 +114,19 @@ def test_a_search_stores_what_later_compilations_take(tmp_path: Path) -> None:
     assert len(explain(function, x, options=searched).kernels) == 1
     with Database(path, create=False) as database:
         assert database.connection.only("SELECT count(*) AS runs FROM runs")["runs"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = (\n", r"raises SyntaxError: '\(' was never closed \(code\.py, line 1\)$"),
+        ("\ndef f():\n    return 1 / 0\n", r"raises ZeroDivisionError: division by zero \(.*code\.py, line 3\)$"),
+        ("import torch\n\ndef f():\n    torch.ones(2).view(3)\n", r"raises RuntimeError: .*code\.py, line 4\)$"),
+        ("import no_such_package\n", r"raises ModuleNotFoundError: No module named 'no_such_package' .*line 1\)$"),
+    ],
+)
+def test_code_that_fails(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "code.py"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=message):
+        torch_models.torch_model(f"{path}:f")
