@@ -60,14 +60,18 @@ class Moderate:
     """A shorter recipe that gives the same bits for arguments of moderate size."""
 
     recipe: Deferred
-    f32: float
-    """The greatest magnitude of an argument in f32."""
-    f64: float
-    """The greatest magnitude of an argument in f64."""
+    f32: tuple[float, float]
+    """Two magnitudes in f32: the greatest of a moderate argument, and one from which results are 0 and +inf."""
+    f64: tuple[float, float]
+    """The same in f64."""
 
     def bound(self, dtype: str) -> float:
-        """The greatest magnitude of an argument in a format."""
-        return self.f64 if dtype == "f64" else self.f32
+        """The greatest magnitude of a moderate argument in a format."""
+        return (self.f64 if dtype == "f64" else self.f32)[0]
+
+    def far(self, dtype: str) -> float:
+        """The magnitude from which results are 0 (negative arguments) and +inf (positive ones) in a format."""
+        return (self.f64 if dtype == "f64" else self.f32)[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +201,8 @@ def _approximate(
     )
 
 
-def _moderate(module: str, name: str, f32: float, f64: float) -> Moderate:
-    """The recipe of that name in a module of `pdojo.math.recipes`, for magnitudes up to `f32` and `f64`."""
+def _moderate(module: str, name: str, f32: tuple[float, float], f64: tuple[float, float]) -> Moderate:
+    """The recipe of that name in a module of `pdojo.math.recipes`, for the magnitudes of `Moderate`."""
     return Moderate(_deferred(f"pdojo.math.recipes.{module}", name), f32, f64)
 
 
@@ -253,8 +257,21 @@ _ELEMENTARY = (
     Function("math.floor", _FLOAT, 1, call="floor", numpy=_np("floor"), c="floor", llvm="llvm.floor"),
     Function("math.roundeven", _FLOAT, 1, call="roundeven", numpy=_np("rint"), c="rint", llvm="llvm.roundeven"),
     Function("math.trunc", _FLOAT, 1, call="trunc", numpy=_np("trunc"), c="trunc", llvm="llvm.trunc"),
-    _elementary("exp", "exp", UlpBound(1.0, 1.0), 14.0, 8.0, moderate=_moderate("exp", "exp_moderate", 87.0, 708.0)),
-    _elementary("exp2", "exp", UlpBound(1.0, 1.0), 12.0, moderate=_moderate("exp", "exp2_moderate", 126.0, 1022.0)),
+    _elementary(
+        "exp",
+        "exp",
+        UlpBound(1.0, 1.0),
+        14.0,
+        8.0,
+        moderate=_moderate("exp", "exp_moderate", (87.0, 104.0), (708.0, 746.0)),
+    ),
+    _elementary(
+        "exp2",
+        "exp",
+        UlpBound(1.0, 1.0),
+        12.0,
+        moderate=_moderate("exp", "exp2_moderate", (126.0, 151.0), (1022.0, 1076.0)),
+    ),
     _elementary("expm1", "exp", UlpBound(1.25, 1.5), 20.0),
     _elementary("log", "log", UlpBound(1.0, 1.0), 18.0, 12.0),
     _elementary("log2", "log", UlpBound(1.0, 1.25), 18.0),
@@ -284,7 +301,7 @@ _ELEMENTARY = (
         10.0,
         8.0,
         _np("exp"),
-        _moderate("approximate", "exp_approx_moderate", 86.0, 708.0),
+        _moderate("approximate", "exp_approx_moderate", (86.0, 89.0), (708.0, 746.0)),
     ),
     _approximate("tanh", UlpBound(4.0, 2.0), 12.0, 16.0, _np("tanh")),
     _approximate("erf", UlpBound(4.0, 1.5), 14.0, 24.0, _own("erf")),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from pdojo.backends.snitch import wide
 from pdojo.backends.snitch.code import ZERO, Register
 from pdojo.backends.snitch.numbers import SUFFIX
-from pdojo.backends.snitch.outliers import Result
+from pdojo.backends.snitch.saturation import Result
 from pdojo.backends.snitch.values import RegisterPair, Value, integer
 from pdojo.dialect.rules.streams import DIVISIONS, EXTREMA
 from pdojo.errors import LoweringError
@@ -42,7 +42,7 @@ def emit_function(functions: Functions, function: str, operands: list[Register],
     if record.moderate is None:
         return whole()
     result = _by_recipe(functions, function, operands, dtype, record.moderate.recipe)
-    functions.outliers.add(Result(operands[0], result, whole, dtype, record.moderate.bound(dtype)))
+    functions.outliers.add(Result(operands[0], result, whole, dtype, record.moderate))
     return result
 
 

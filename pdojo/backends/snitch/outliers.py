@@ -2,36 +2,22 @@
 
 Most arguments of `exp` are of moderate size, and need neither limits nor a test for NaN. The results of a few copies of
 a statement are computed as if all arguments were moderate. A sum of squares that is small enough shows that they are;
-otherwise the whole recipe computes the results again. Results are written behind the test.
+otherwise each result is made right by itself. Results are written behind the test.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from pdojo.backends.snitch.code import BRANCHES, ZERO, CodeLine, Register, SnitchCode
+from pdojo.backends.snitch.code import ZERO, Register, SnitchCode
 from pdojo.backends.snitch.numbers import SUFFIX, Numbers, bits_of
+from pdojo.backends.snitch.saturation import Result, emit_again
 from pdojo.backends.snitch.values import Value
 
 TOGETHER = 4
 """Number of results with one test: their arguments need registers up to it."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """A result that is right if the argument is moderate."""
-
-    argument: Register
-    result: Register
-    again: Callable[[], Register]
-    """Appends the whole recipe."""
-    dtype: str
-    bound: float
-    """The greatest magnitude of a moderate argument."""
-    packed: bool = False
-    """Whether the argument is two f32 in a register."""
 
 
 @dataclass
@@ -86,15 +72,10 @@ class Outliers:
             self._settle()
 
     def _settle(self) -> None:
-        """Append the test, the whole recipe for all results, which runs if an argument fails it, and the writes."""
+        """Append the test, the code that makes the results right if an argument fails it, and the writes."""
         if self.results:
-            with self.code.rarely(self._skip) as constants:
-                copies: list[list[CodeLine]] = []
-                for each in self.results:
-                    copies.append([])
-                    with self.code.at(copies[-1]):
-                        self.code.move(each.again(), each.result)
-                self.code.place.extend(_interleaved(copies, set(constants.values())))
+            with self.code.rarely("moderate", self._skip):
+                emit_again(self.code, self.numbers, self.results)
             self.results.clear()
         writes, known = list(self._writes), dict(self.known)
         self._writes.clear()
@@ -135,21 +116,3 @@ class Outliers:
         code.move(self.numbers.real(0.0, "f64"), total)
         code.emit("vfsum.s", (total,), (total, lanes))
         return total
-
-
-def _interleaved(copies: Sequence[Sequence[CodeLine]], constants: Collection[Register]) -> list[CodeLine]:
-    """Copies of the same code in turns, so that they do not wait for each other; from the first branch on, in order.
-
-    The first copy computes the constants of all.
-    """
-    found: list[CodeLine] = []
-    rest = [list(copy) for copy in copies]
-    while all(rest):
-        line = rest[0][0]
-        if line.defs and line.defs[0] in constants:
-            found.append(rest[0].pop(0))
-        elif line.name not in BRANCHES and all(copy[0].name == line.name for copy in rest):
-            found += [copy.pop(0) for copy in rest]
-        else:
-            break
-    return found + [line for copy in rest for line in copy]

@@ -56,9 +56,9 @@ def arguments(dtype: str, name: str, rare: float, columns: int = 6) -> NDArray[A
     assert moderate is not None
     shape = (8, columns)
     random = np.random.default_rng(int(100 * rare))
-    limit = TYPES[dtype](moderate.bound(dtype))
-    edges = [limit, np.nextafter(limit, TYPES[dtype](0)), np.nextafter(limit, TYPES[dtype](np.inf))]
-    special = [*edges, np.nan, np.inf, 3e4, 1.05 * limit, 1e-30, 0.0]
+    limits = [TYPES[dtype](moderate.bound(dtype)), TYPES[dtype](moderate.far(dtype))]
+    edges = [np.nextafter(limit, TYPES[dtype](to)) for limit in limits for to in (0, limit, np.inf)]
+    special = [*edges, np.nan, np.inf, 3e4, 1.05 * limits[0], 1e-30, 0.0]
     chosen = random.choice(special, shape) * random.choice([-1, 1], shape)
     return np.where(random.random(shape) < rare, chosen, random.normal(0, 5, shape)).astype(TYPES[dtype])
 
@@ -105,3 +105,17 @@ def test_narrow_numbers_are_tested_one_by_one(template: str, columns: int, monke
     found = run(text, x).outputs["y"]
     monkeypatch.setitem(FUNCTIONS, "math.exp", replace(FUNCTIONS["math.exp"], moderate=None))
     np.testing.assert_array_equal(found, run(text, x).outputs["y"])
+
+
+@pytest.mark.parametrize(("template", "dtype"), [(STREAMED, "f64"), (SCALAR, "f32"), (PACKED, "f32")])
+def test_masked_elements_do_not_cost_the_whole_recipe(
+    template: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the arguments are -inf: never slower than the whole recipe for all."""
+    text, x = template.format(dtype, "exp"), arguments(dtype, "exp", 0.0)
+    x[np.random.default_rng(0).random(x.shape) < 0.5] = -np.inf
+    found = run(text, x)
+    monkeypatch.setitem(FUNCTIONS, "math.exp", replace(FUNCTIONS["math.exp"], moderate=None))
+    whole = run(text, x)
+    np.testing.assert_array_equal(found.outputs["y"], whole.outputs["y"])
+    assert found.result.cycles < whole.result.cycles
