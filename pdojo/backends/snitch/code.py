@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -165,16 +165,16 @@ class SnitchCode:
         self._target = previous
 
     @contextmanager
-    def rarely(self, what: str, condition: Callable[[str], None]) -> Generator[None]:
+    def rarely(self, what: str, condition: Callable[[str], None]) -> Generator[Mapping[Hashable, Register]]:
         """A context in which appended code hardly ever runs; `condition` appends the branch to the label behind it.
 
-        Its constants are computed in the code itself, so that they take no registers elsewhere. The first use of a
-        constant must not be behind a branch inside. `what` is part of the label's name.
+        Its constants are computed in the code itself, so that they take no registers elsewhere; yields them. The first
+        use of a constant must not be behind a branch inside. `what` is part of the label's name.
         """
         behind = RareLabel(self.label(what))
         condition(behind)
         previous, self._nearby = self._nearby, {}
-        yield
+        yield self._nearby
         self._nearby = previous
         self.emit("label", immediate=behind)
 

@@ -59,7 +59,7 @@ _FLOAT_BINARY = (
 ).split()
 _REPLICATING = [f"v{n}.r.{f}" for n in "fadd fsub fmul fdiv fmin fmax fsgnj fsgnjn fsgnjx".split() for f in "sh"]
 _FLOAT_UNARY = "fsqrt.h fsqrt.d fcvt.s.d fcvt.d.s fcvt.s.h fcvt.h.s fcvt.d.h fcvt.h.d vfsqrt.s vfsqrt.h".split()
-_COMPARES = "feq.d flt.d fle.d feq.h flt.h fle.h vfeq.s vflt.s".split()
+_COMPARES = "feq.d flt.d fle.d feq.h flt.h fle.h vfeq.s".split()
 _TO_INTEGER = "fcvt.w.d fcvt.wu.d fcvt.w.h fcvt.wu.h fclass.d fmv.x.h".split()
 _TRUNCATED = [f"fcvt.{w}.{f}.rtz" for w in ("w", "wu") for f in "dsh"]
 _FROM_INTEGER = "fcvt.h.w fcvt.h.wu fmv.h.x".split()

@@ -74,8 +74,8 @@ class Outliers:
     def _settle(self) -> None:
         """Append the test, the code that makes the results right if an argument fails it, and the writes."""
         if self.results:
-            with self.code.rarely("moderate", self._skip):
-                emit_again(self.code, self.numbers, self.results)
+            with self.code.rarely("moderate", self._skip) as constants:
+                emit_again(self.code, self.numbers, self.results, constants)
             self.results.clear()
         writes, known = list(self._writes), dict(self.known)
         self._writes.clear()

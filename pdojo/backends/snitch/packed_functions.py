@@ -11,13 +11,16 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from pdojo.backends.snitch.code import Register
-from pdojo.backends.snitch.saturation import LANES, Result
+from pdojo.backends.snitch.saturation import Result
 from pdojo.dialect.rules.streams import DIVISIONS, EXTREMA, FPU_FUNCTIONS
 from pdojo.math.functions import FUNCTIONS, Deferred
 from pdojo.math.values import F32, F64, Real, Values
 
 if TYPE_CHECKING:
     from pdojo.backends.snitch.functions import Functions
+
+_LANES = 3
+"""The bits of both lanes in the result of a packed comparison."""
 
 
 class _OnBitsError(Exception):
@@ -147,7 +150,7 @@ class _Recipe(_Lanes):
             return result
         code, numbers, x = self.functions.code, self.functions.numbers, self.argument
         # Made before the branch, because other results may use the same registers.
-        lanes, one, zero = code.li(LANES), numbers.splat(1.0, "f32"), numbers.splat(-0.0, "f32")
+        lanes, one, zero = code.li(_LANES), numbers.splat(1.0, "f32"), numbers.splat(-0.0, "f32")
         restored, done = Register("f"), code.label("ordered")
         code.move(result, restored)
         code.emit("beq", (), (self.ordered, lanes), done)

@@ -1,23 +1,22 @@
-"""Results of single arguments that may be no moderate ones: zero or infinity far out, and the whole recipe between.
+"""Results of arguments that may be no moderate ones: zero or infinity far out, and the whole recipe between.
 
 Most of these arguments are so far from zero that the result is 0 or +inf (a masked element of softmax). A result of
-the short recipe that is right stays as it is.
+the short recipe that is right stays as it is. Packed results are all computed again: the short recipe adds both lanes
+as one number, so that a lower lane far out makes the upper one wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TypeAlias
 
-from pdojo.backends.snitch.code import ZERO, Register, SnitchCode
+from pdojo.backends.snitch.code import BRANCHES, ZERO, CodeLine, Register, SnitchCode
 from pdojo.backends.snitch.numbers import SUFFIX, Numbers, bits_of
 from pdojo.math.functions import Moderate
 from pdojo.math.values import FORMATS
 
-LANES = 3
-"""The bits of both lanes in the result of a packed comparison."""
 _Branch: TypeAlias = tuple[str, tuple[Register, ...]]
 """Name and operands of a branch."""
 _IN_TURNS = 2
@@ -49,9 +48,18 @@ class Result:
         return self.moderate.far(self.dtype)
 
 
-def emit_again(code: SnitchCode, numbers: Numbers, results: Sequence[Result]) -> None:
-    """Append code that makes all results right where their arguments are not moderate."""
-    repairs = [(_Lanes if each.packed else _Scalar)(code, numbers, each) for each in results]
+def emit_again(
+    code: SnitchCode, numbers: Numbers, results: Sequence[Result], constants: Mapping[Hashable, Register]
+) -> None:
+    """Append code that makes all results right where their arguments are not moderate; `constants` grow meanwhile."""
+    copies: list[list[CodeLine]] = []
+    for each in results:
+        if each.packed:
+            copies.append([])
+            with code.at(copies[-1]):
+                code.move(each.again(), each.result)
+    code.place.extend(_interleaved(copies, set(constants.values())))
+    repairs = [_Repair(code, numbers, each) for each in results if not each.packed]
     for start in range(0, len(repairs), _IN_TURNS):
         group = repairs[start : start + _IN_TURNS]
         for _ in zip_longest(*(repair.steps() for repair in group)):
@@ -60,7 +68,7 @@ def emit_again(code: SnitchCode, numbers: Numbers, results: Sequence[Result]) ->
             repair.finish()
 
 
-class _Scalar:
+class _Repair:
     """One argument. Comparisons are those that do not wait until the floating-point unit is idle."""
 
     def __init__(self, code: SnitchCode, numbers: Numbers, result: Result) -> None:
@@ -93,61 +101,15 @@ class _Scalar:
         self.is_known = "bltu", (code.x("sub", doubled, least), count)
 
     def finish(self) -> None:
-        """Append the branches, and the result of an argument far out: the product is -inf or +inf."""
+        """Append the branches, the result far out (the product is -inf or +inf), and the whole recipe."""
         code, letter, result = self.code, SUFFIX[self.result.dtype], self.result.result
         right = code.label("right")
         _branch(code, self.is_moderate, right)
         code.f(f"fmul.{letter}", self.result.argument, self.huge, to=result)
         code.f(f"fmax.{letter}", result, self.zero, to=result)
-        self.whole()
+        with code.rarely("known", lambda label: _branch(code, self.is_known, label)):
+            code.move(self.result.again(), result)
         code.emit("label", immediate=right)
-
-    def whole(self) -> None:
-        """Append the whole recipe for arguments that are neither moderate nor far out."""
-        with self.code.rarely("known", lambda label: _branch(self.code, self.is_known, label)):
-            self.code.move(self.result.again(), self.result.result)
-
-
-class _Lanes(_Scalar):
-    """Two arguments, either of which may be moderate."""
-
-    def steps(self) -> Generator[None]:
-        """Append comparisons, and a product by 1 in moderate lanes, by 0 or infinity in lanes far out.
-
-        Moderate lanes differ by nothing from their limits. Results of other lanes become finite numbers before.
-        """
-        code, splat, x, result = self.code, self.numbers.splat, self.result.argument, self.result.result
-        low, high, far = (splat(limit, "f32") for limit in (-self.result.bound, self.result.bound, self.result.far))
-        huge, zero, one, least = (splat(number, "f32") for number in (_huge("f32"), 0.0, 1.0, 2 / _huge("f32")))
-        lanes, factor = code.li(LANES), Register("f")
-        size = code.f("vfsgnjx.s", x, x)
-        yield
-        within = code.f("vfmax.s", x, low)
-        yield
-        within = code.f("vfmin.s", within, high)
-        yield
-        self.numbers.copy(one, factor)
-        yield
-        beyond = code.f("vfsub.s", x, within)
-        yield
-        finite = code.f("vfmax.s", result, least)
-        yield
-        code.emit("vfmac.s", (factor,), (factor, beyond, huge))
-        yield
-        finite = code.f("vfmin.s", finite, huge)
-        yield
-        factor = code.f("vfmax.s", factor, zero)
-        yield
-        code.f("vfmul.s", finite, factor, to=result)
-        yield
-        moderate = code.x("vflt.s", size, high)
-        yield
-        known = code.x("or", moderate, code.x("vflt.s", far, size))
-        self.is_known = "beq", (known, lanes)
-
-    def finish(self) -> None:
-        """Append the whole recipe."""
-        self.whole()
 
 
 def _branch(code: SnitchCode, branch: _Branch, label: str) -> None:
@@ -158,3 +120,21 @@ def _branch(code: SnitchCode, branch: _Branch, label: str) -> None:
 def _huge(dtype: str) -> float:
     """A power of two whose product with a number far out is infinite."""
     return 2.0 ** FORMATS[dtype].bias
+
+
+def _interleaved(copies: Sequence[Sequence[CodeLine]], constants: Collection[Register]) -> list[CodeLine]:
+    """Copies of the same code in turns, so that they do not wait for each other; from the first branch on, in order.
+
+    The first copy computes the constants of all.
+    """
+    found: list[CodeLine] = []
+    rest = [list(copy) for copy in copies]
+    while rest and all(rest):
+        line = rest[0][0]
+        if line.defs and line.defs[0] in constants:
+            found.append(rest[0].pop(0))
+        elif line.name not in BRANCHES and all(copy[0].name == line.name for copy in rest):
+            found += [copy.pop(0) for copy in rest]
+        else:
+            break
+    return found + [line for copy in rest for line in copy]
