@@ -184,8 +184,8 @@ def _neighbour(
     Its error for the operands themselves may be small by luck.
     """
     near = [
-        _shaken(leaf.detach().double(), leaf.dtype, seed).to(leaf.dtype).requires_grad_(leaf.requires_grad)
-        if isinstance(leaf, torch.Tensor) and leaf.dtype in (torch.float32, torch.float16, torch.bfloat16)
+        _widened(leaf, seed).detach().to(leaf.dtype).requires_grad_(leaf.requires_grad)
+        if isinstance(leaf, torch.Tensor)
         else leaf
         for leaf in leaves
     ]
@@ -315,8 +315,8 @@ def _exact(
     """The results with wider elements; None if PyTorch has none.
 
     With a seed, the elements of operands are first changed by up to a unit in the last place, those of the gradients
-    with which the backward pass begins too. Pointwise functions of
-    integers that have floats as results get their operands in f64.
+    with which the backward pass begins too. Pointwise functions of integers that have floats as results get their
+    operands in f64.
     """
     wide = [_widened(leaf, seed) for leaf in leaves]
     try:

@@ -36,10 +36,21 @@ def _softmax(u: Array, axis: int) -> Array:
 
 def safe_softmax(u: Array, axis: int = -1) -> Array:
     """`softmax` of f32 or f64; 0 where all elements are -inf."""
+    return safe_softmax_and_logarithms(u, axis)[0]
+
+
+def safe_softmax_and_logarithms(u: Array, axis: int = -1) -> tuple[Array, Array]:
+    """`softmax` of f32 or f64, and the logarithms of the sums of exponentials; both are 0 where all elements are -inf.
+
+    The weights are not `exp(u - logarithms)`: the rounding of a large logarithm would be an error of a whole row.
+    """
     most = max(u, axis, keepdims=True)
-    e = exp(u - where(most == -inf, 0, most))
+    finite = where(most == -inf, 0, most)
+    e = exp(u - finite)
     total = sum(e, axis, keepdims=True)
-    return e / where(total == 0, 1, total)
+    is_empty = total == 0
+    logarithms = where(is_empty, 0, log(total) + finite)
+    return e / where(is_empty, 1, total), squeeze(logarithms, axes_of(axis, u.rank))
 
 
 def _masked(u: Array, mask: Array) -> Array:

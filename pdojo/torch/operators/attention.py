@@ -7,7 +7,7 @@ from math import inf
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.array import wide
-from pdojo.build.attention import safe_softmax
+from pdojo.build.attention import safe_softmax, safe_softmax_and_logarithms
 from pdojo.torch.operators.registry import Call, aten
 
 
@@ -69,27 +69,13 @@ def attention(
     _fit(call, q, k, dropout_p)
     scores, logarithms = _scores(q, k, scale), None
     if 1 in call.read:
-        weights, logarithms = _weights_and_logarithms(_masked(scores, attn_mask, causal=is_causal))
+        weights, logarithms = safe_softmax_and_logarithms(_masked(scores, attn_mask, causal=is_causal))
     elif attn_mask is not None:
         weights = safe_softmax(_masked(scores, attn_mask, causal=is_causal))
     else:
         weights = build.causal_softmax(scores) if is_causal else build.softmax(scores)
     values = build.matmul(_grouped(weights, k.shape[1]), _shared(wide(v), q.shape[1]))
     return [build.reshape(values, call.shape), logarithms]
-
-
-def _weights_and_logarithms(scores: Array) -> tuple[Array, Array]:
-    """The softmax of rows, and the logarithms of the sums of exponentials; both are 0 where all scores are -inf.
-
-    The weights are not `exp(scores - logarithms)`: the rounding of a large logarithm would be an error of a whole row.
-    """
-    most = build.max(scores, -1, keepdims=True)
-    most = build.where(most == -inf, 0, most)
-    exponentials = build.exp(scores - most)
-    total = build.sum(exponentials, -1, keepdims=True)
-    is_empty = total == 0
-    logarithms = build.where(is_empty, 0, build.log(total) + most)
-    return exponentials / build.where(is_empty, 1, total), build.squeeze(logarithms, [scores.rank - 1])
 
 
 @aten("_scaled_dot_product_flash_attention_for_cpu_backward.default")
