@@ -184,6 +184,15 @@ class FunctionCode:
         attribute = DenseIntOrFPElementsAttr.from_list(kind, list(values))
         return self._constant(("vector", tuple(values), width), attribute)
 
+    def unknown_zero(self) -> SSAValue:
+        """An i32 that is 0, which LLVM does not know: it is the result of assembly without instructions."""
+        root = self.levels[0]
+        key = ("unknown zero",)
+        if key not in root.values:
+            zero = self.integer(0, 32)
+            root.values[key] = root.add(llvm.InlineAsmOp("", "=r,0", [zero], [zero.type]))
+        return root.values[key]
+
     def zeros(self, dtype: str, count: int) -> SSAValue:
         """A vector of zeros of the memory type of `dtype`."""
         return self.splat_constant(Constant(0, "i8" if dtype == "i1" else dtype), count)

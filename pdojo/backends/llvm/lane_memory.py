@@ -13,7 +13,7 @@ from pdojo.backends.llvm.code import memory_type, suffix
 from pdojo.backends.llvm.lane_pieces import in_few_pieces, load_pieces, store_runs
 from pdojo.backends.llvm.memory import AccessPlace, Reach, annotate, from_memory, to_memory
 from pdojo.backends.llvm.ops import AddressesOp, ExtractElementOp, SelectOp
-from pdojo.backends.llvm.vectors import index_lanes, known_lanes, reverse, splat
+from pdojo.backends.llvm.vectors import index_lanes, known_lanes, reverse, splat, unknown
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.errors import LoweringError
@@ -24,6 +24,11 @@ MASKED_STORES = frozenset({"avx512vl", "sve", "v"})
 """Features of processors whose masked stores take about as long as other stores.
 
 300 rows of 11 elements took 2.0 us with masked stores of AVX, and 1.1 us with stores of parts (AMD EPYC, Zen 3)."""
+NARROWING_STORES = frozenset({"avx512f"})
+"""Features of processors with masked stores of narrowed vectors.
+
+LLVM 22 stores the wide element if it knows that exactly one lane is active (docs/decisions). So masks of one lane
+become scalar stores here, and masks that LLVM may find to be constant are hidden from it."""
 NARROWEST_LOAD = 16
 """Bytes of the narrowest load that can be non-temporal; the hint has no effect on narrower ones."""
 WIDEST_STORE = 64
@@ -123,7 +128,7 @@ def _store_contiguous(reach: Reach, place: AccessPlace, shape: Lanes, value: SSA
     start = _start(shape)
     alignment = reach.alignment(place, start)
     pointer = reach.pointer(place, start)
-    active = None if mask is None or not MASKED_STORES.isdisjoint(code.features) else known_lanes(mask)
+    active = None if mask is None else known_lanes(mask)
     if shape.stride == -1 and len(shape.offsets) > 1:
         active = None if active is None else active[::-1]
         value = reverse(code, value)
@@ -136,9 +141,11 @@ def _store_contiguous(reach: Reach, place: AccessPlace, shape: Lanes, value: SSA
         mask = None
     if mask is not None:
         _refuse_streams(place, "it is masked by a guard")
-        if active is not None:
+        if active is not None and (MASKED_STORES.isdisjoint(code.features) or sum(active) == 1):
             store_runs(reach, place, start, value, active)
             return
+        if active is None and code.features & NARROWING_STORES and place.buffer.dtype not in ("f64", "f32", "i64"):
+            mask = unknown(code, mask)
         op = llvm.CallIntrinsicOp(f"llvm.masked.store.{suffix(value.type)}.p0", [value, pointer, mask], [])
         annotate(op, place, alignment=alignment)
         code.do(op)

@@ -45,6 +45,14 @@ def known_lanes(mask: SSAValue) -> list[bool] | None:
     return [bool(lane) for lane in op.value.get_values()]
 
 
+def unknown(code: FunctionCode, mask: SSAValue) -> SSAValue:
+    """The same mask; LLVM cannot find out that it is constant."""
+    count = lanes(mask)
+    assert count is not None
+    zero = code.emit(llvm.TruncOp(code.unknown_zero(), IntegerType(1)))
+    return code.emit(llvm.OrOp(mask, splat(code, zero, count)))
+
+
 def reverse(code: FunctionCode, vector: SSAValue) -> SSAValue:
     """The lanes in reverse order."""
     count = lanes(vector)
