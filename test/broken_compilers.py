@@ -85,6 +85,14 @@ def _write_behind(arrays: tuple[NDArray[Any], ...]) -> None:
     ctypes.memset(arrays[-1].ctypes.data + arrays[-1].nbytes, 0, 4)
 
 
+def _read_behind(arrays: tuple[NDArray[Any], ...]) -> None:
+    ctypes.string_at(arrays[0].ctypes.data + arrays[0].nbytes, 1)
+
+
+def _read_before(arrays: tuple[NDArray[Any], ...]) -> None:
+    ctypes.string_at(arrays[0].ctypes.data - 1, 1)
+
+
 def _write_input(arrays: tuple[NDArray[Any], ...]) -> None:
     arrays[0].flat[0] += 1
 
@@ -145,6 +153,8 @@ _FAULTS = {
     "dawdles": _dawdle,
     "spoils": _spoil,
     "leaves_out": _leave_out,
+    "reads_before": _read_before,
+    "reads_behind": _read_behind,
     "writes_behind": _write_behind,
     "writes_input": _write_input,
     "allocates": _allocate,

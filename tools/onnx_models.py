@@ -68,6 +68,7 @@ def run_model(given: argparse.Namespace) -> None:
     outputs: Any = compiled(**arrays)
     found = cast("Sequence[NDArray[Any]]", outputs if isinstance(outputs, tuple) else [outputs])
     if given.check:
+        compiled.check_memory()
         with phase(console, "ONNX's reference computes the right results"):
             worst = check(model, inputs, found)
         say(f"right: agrees with onnx.reference; largest error {worst:.1%} of what is allowed\n")

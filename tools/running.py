@@ -24,6 +24,7 @@ from pdojo.backends.common.backend import backend_of
 from pdojo.backends.common.binding import binding_note
 from pdojo.backends.measure import KernelReference, MeasuredProgram, Ok, Options, Outcome, Success
 from pdojo.backends.measure.arrays import data_bytes
+from pdojo.backends.measure.outcome import GUARD_PAGES
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
@@ -40,6 +41,7 @@ INTERPRETED = 1 << 28
 PHASES = {
     "compile": "compiling",
     "run": "running once",
+    GUARD_PAGES: "running between guard pages",
     "allocate": "preparing",
     "time": "timing",
     "simulate": "simulating",

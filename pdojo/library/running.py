@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from pdojo.backends.calling.arrays import Parameter
 from pdojo.backends.measure.arrays import poison
+from pdojo.backends.measure.guarded import GuardedArray, Placement
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.library.client.runtime import Library
 from pdojo.library.expected import Arrays, Content, Expected
-from pdojo.library.guarded import GuardedArray, Placement
 from pdojo.library.manifest import Entry, Manifest
 from pdojo.library.plain import plain_kernel
 from pdojo.library.schema import read_manifest
@@ -168,9 +168,9 @@ class Runner:
             if code:
                 return f"the call was refused with code {code}: {self._library.message(code)}"
             for parameter, each in zip(parameters, arrays, strict=True):
-                damage = each.damage()
+                damage = each.damage(parameter.name)
                 if damage is not None:
-                    return f"array '{parameter.name}': {damage}"
+                    return damage
             results = {p.name: each.array for p, each in zip(parameters, arrays, strict=True) if p.written}
             wrong = _difference(results, pieces, case.content)
             if wrong is not None:

@@ -16,11 +16,12 @@ from pdojo.backends.calling.arguments import CallArguments
 from pdojo.backends.calling.arrays import ALIGNMENT, AnyArray, aligned, aligned_empty
 from pdojo.backends.llvm.executable import LoadedKernel, load
 from pdojo.backends.llvm.executable import compile as compile_kernel
+from pdojo.backends.measure.arrays import ArraySet, random_inputs
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine as machine_named
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.errors import UsageError
+from pdojo.errors import MeasurementError, UsageError
 from pdojo.model.compiling import KernelRequest, compile_kernels
 from pdojo.model.element_types import memory_of, numpy_type
 from pdojo.model.graph import Known, Operand, Tensor, dtype_of
@@ -130,6 +131,19 @@ class CompiledModel:
 
         self._called(arrays, named, timed)
         return tuple(seconds)
+
+    def check_memory(self) -> None:
+        """Run each kernel once on random inputs between zones that it must not write.
+
+        Raises MeasurementError, with the kernel and the array, if one writes outside of its outputs.
+        """
+        for executable in {id(each): each for each, _ in self._steps}.values():
+            parameters = executable.parameters
+            arrays = ArraySet(parameters, random_inputs(parameters, 0))
+            executable.bind(*arrays.arrays)()
+            damage = arrays.damage()
+            if damage is not None:
+                raise MeasurementError(f"kernel '{executable.name}' of {self.model.name}: {damage}; please report this")
 
     def _run_steps(self, addresses: list[int]) -> None:
         for run_at, arrays in self._calls:

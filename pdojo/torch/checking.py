@@ -43,12 +43,19 @@ class CheckedRegion:
 
     def __init__(self, region: RegionStep, plan: Plan) -> None:
         self.region = region
+        self._is_memory_checked = False
         self._plan = plan
         self._calls = kernel_calls(region)
         self._terms = plan.regions[region.number].terms
 
     def __call__(self, values: Environment) -> None:
-        """Compute the results of the region. Raises WrongKernel if a kernel's, or the whole region's, are wrong."""
+        """Compute the results of the region. Raises WrongKernel if a kernel's, or the whole region's, are wrong.
+
+        In the first call, raises MeasurementError if a kernel writes outside of its outputs.
+        """
+        if not self._is_memory_checked:
+            self.region.compiled.check_memory()
+            self._is_memory_checked = True
         memory = given_memory(self.region, values)
         given = {key: value for key, value in values.items() if isinstance(value, torch.Tensor)}  # pyright: ignore
         for call in self._calls:

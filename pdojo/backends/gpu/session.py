@@ -107,6 +107,9 @@ class GpuSession(WorkerSession):
         self._stream.synchronize()
         device.download()
 
+    def run_between_pages(self, candidate: SubjectState, arrays: ArraySet) -> None:
+        """Do nothing: arrays on a device have guard zones, but no guard pages."""
+
     def damage(self, arrays: ArraySet) -> str | None:
         """A message about memory that timed calls changed but must not change."""
         self._device_set(arrays).download()

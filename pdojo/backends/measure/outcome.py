@@ -268,6 +268,10 @@ class Timeout(Outcome):
         return f"took more than {limit} to {self.phase}"
 
 
+GUARD_PAGES = "guard pages"
+"""The phase of a call on arrays between pages without access."""
+
+
 @dataclass(frozen=True)
 class Crash(Outcome):
     """The candidate killed the worker process, or raised an unexpected exception."""
@@ -281,6 +285,8 @@ class Crash(Outcome):
     @property
     def summary(self) -> str:
         """One line for people."""
+        if self.phase == GUARD_PAGES:
+            return f"accessed memory outside of its arrays, or wrote an input ({self.reason} between guard pages)"
         return f"crashed ({self.reason}) in phase {self.phase}"
 
 

@@ -16,7 +16,9 @@ from pdojo.backends.calling.arrays import Parameter, parameters_of
 from pdojo.backends.measure.arrays import Arrays, ArraySet, data_bytes, random_inputs
 from pdojo.backends.measure.check import Rounding, compare_all
 from pdojo.backends.measure.environment import environment, huge_page_bytes
+from pdojo.backends.measure.guarded import SIDES, Placement, guarded_argument
 from pdojo.backends.measure.outcome import (
+    GUARD_PAGES,
     Check,
     CompileError,
     Crash,
@@ -241,6 +243,26 @@ class WorkerSession:
         if candidate.outcome is None:
             self._judge(candidate, self._difference(candidate, arrays, reference))
             candidate.right = arrays.checksums()
+        if candidate.outcome is None and isinstance(candidate.subject, MeasuredProgram):
+            self._guarded(candidate, GUARD_PAGES, lambda c: self.run_between_pages(c, arrays))
+
+    def run_between_pages(self, candidate: SubjectState, arrays: ArraySet) -> None:
+        """Run a program on read-only inputs and poisoned outputs between pages without access.
+
+        An access outside of an array ends the process, or is the candidate's outcome.
+        """
+        assert candidate.compiled is not None
+        own = parameters_of(self.nests[candidate.index])
+        contents = [arrays.inputs.get(p.name) for p in self.parameters]
+        for side in SIDES:
+            placed = [Placement(side, p.alignment) for p in own]
+            guarded = [guarded_argument(*each) for each in zip(own, contents, placed, strict=True)]
+            candidate.compiled.bind(*(each.array for each in guarded))()
+            damage = (each.damage(p.name) for p, each in zip(own, guarded, strict=True))
+            wrong = next((each for each in damage if each is not None), None)
+            if wrong is not None:
+                self._judge(candidate, wrong)
+                return
 
     def is_reference(self, candidate: SubjectState) -> bool:
         """True if a candidate's code is the reference's code, so that its results are right already."""

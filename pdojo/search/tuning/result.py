@@ -89,7 +89,7 @@ class TuneResult:
     def is_verified(self) -> bool:
         """True if all results were compared: exactly, or with the plain program's results in a run."""
         ran = self.found is not None and self.found.plan.evaluator != "analytical"
-        return self.decision.is_exact or ran or (bool(self.timed) and self.timed[-1].cost < inf)
+        return self.decision.is_exact or self.decision.is_run or ran or (bool(self.timed) and self.timed[-1].cost < inf)
 
     @property
     def _costs(self) -> tuple[float | None, float | None]:

@@ -8,14 +8,29 @@ from dataclasses import dataclass
 from typing import Self, TypeAlias
 
 from pdojo.backends.common.backend import Runs, backend_of
-from pdojo.backends.measure import KernelReference, MeasuredProgram, Ok, Options, Outcome, PhaseEvent, cost_of
+from pdojo.backends.measure import (
+    KernelReference,
+    MeasuredProgram,
+    Ok,
+    Options,
+    Outcome,
+    PhaseEvent,
+    Success,
+    cost_of,
+)
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.semantics.oracle.instances import count_instances
+from pdojo.dialect.view.build import nest_on
+from pdojo.errors import LoweringError, MeasurementError, UsageError
 from pdojo.search.contract.evaluation import Evaluation
 from pdojo.search.engine.racing import Race
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
 
 FRESH = 1 << 62
 """Offset of the seeds of the last measurement's inputs, beyond the seeds of searches."""
+MOST_INSTANCES, MOST_SIMULATED = 1 << 28, 1 << 16
+"""Most statement instances of a plain kernel whose code is run, or simulated, without a measurement: a second or so."""
 SECONDS = 2.5
 """Seconds of samples in the last measurement; the plain kernel's samples take at most as many more."""
 
@@ -109,3 +124,28 @@ def measure(
         outcomes = watch.compare(list(distinct.values()), lambda event: tell(f"{shown[event.index]}: {event.phase}"))
     found = dict(zip(distinct, outcomes, strict=True))
     return [Timed(title, found[each.text], n) for each, (title, _, n) in zip(wanted, programs, strict=True)]
+
+
+def judge_code(tuning: ScheduledKernel, tell: Callable[[str], None]) -> str | None:
+    """Run a tuned program's code once, beside the plain kernel's; returns the reason if it cannot run, else None.
+
+    On a processor, the arrays lie between guard pages. Raises MeasurementError if the code fails or its results are
+    wrong. `tell` receives the current phase.
+    """
+    machine = tuning.game.machine
+    try:
+        backend = backend_of(machine)
+        backend.check_runs_here(machine)
+    except (LoweringError, UsageError) as error:
+        return str(error)
+    count = count_instances(nest_on(tuning.before, machine))
+    most = MOST_SIMULATED if backend.is_simulated else MOST_INSTANCES
+    if count > most:
+        return f"the kernel has {count} statement instances, more than {most}"
+    options = Options(threads=machine.threads, samples=1, budget=0)
+    reference = KernelReference(MeasuredProgram.of(tuning.before, machine).text, compiled=not backend.is_simulated)
+    with Stopwatch(machine, reference, options) as watch:
+        (outcome,) = watch.compare([MeasuredProgram.of(tuning.after, machine)], lambda event: tell(event.phase))
+    if not isinstance(outcome, Success):
+        raise MeasurementError(f"the tuned program: {outcome.summary}")
+    return None

@@ -33,6 +33,8 @@ class Verification:
     """True if the values of all outputs were compared, or the flow of all values at the kernel's own sizes."""
     is_reduced: bool = False
     """True if the comparison used reduced sizes instead of the kernel's own."""
+    is_run: bool = False
+    """True if the code ran without a measurement, with the results of the plain kernel's code."""
     compared: tuple[Nest, Nest] | None = None
     """The programs before and after the moves that the exact oracle compared; None if it compared none."""
 

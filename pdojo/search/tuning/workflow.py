@@ -21,7 +21,7 @@ from pdojo.search.tuning.result import TuneResult
 from pdojo.search.tuning.run import Baselines, SearchConfig, SearchOutcome, SearchRun
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
 from pdojo.search.tuning.task import TuningTask
-from pdojo.search.tuning.timing import FRESH, MeasuredRow, Timed, measure
+from pdojo.search.tuning.timing import FRESH, MeasuredRow, Timed, judge_code, measure
 from pdojo.search.tuning.variants import Raced, VariantRace
 from pdojo.search.tuning.verify import Verification, verify_moves
 from pdojo.transforms.game import Game
@@ -35,7 +35,7 @@ class TuneListener:
     ...     def verified(self, decision):
     ...         print(decision.said)
     >>> tuned = pdojo.tune("softmax:4x8", expert="naive", measure=False, listener=Printer())
-    exact oracle: the same meaning
+    exact oracle: the same meaning; its code gives the right results
     """
 
     def progress(self, progress: Progress) -> None:
@@ -106,12 +106,12 @@ def tune_task(
     found = None if plan is None else _searched(subject, plan, database, listener, rivals)
     if found is not None:
         listener.found(found)
-    tuning, decision = verify_found(subject, found, listener)
-    if found is not None and found.is_interrupted:
+    is_interrupted = found is not None and found.is_interrupted
+    tuning, decision = verify_found(subject, found, listener, is_run=not (is_measured or is_interrupted))
+    if is_interrupted:
         # After Ctrl-C nobody waits for measurements; the best was checked when it became the incumbent.
         return TuneResult(subject, tuning, decision, (), found, is_interrupted=True)
     timed: list[Timed] = []
-    is_interrupted = False
     try:
         if is_measured:
             rows = _rows(subject, tuning, found, with_plain=with_plain)
@@ -209,9 +209,12 @@ def find(
 
 
 def verify_found(
-    subject: TuningTask, found: SearchOutcome | None, listener: TuneListener
+    subject: TuningTask, found: SearchOutcome | None, listener: TuneListener, *, is_run: bool = False
 ) -> tuple[ScheduledKernel, Verification]:
-    """The best program and its verification. Raises InvalidKernel if the program is wrong."""
+    """The best program and its verification; with `is_run`, its code is run, too.
+
+    Raises InvalidKernel if the program is wrong, MeasurementError if its code is wrong.
+    """
     passed = _passed_tuning(subject, listener)
     tuning, note = passed if found is None else found.best, ""
     if found is not None and print_notation(tuning.after) == print_notation(passed.after):
@@ -219,16 +222,26 @@ def verify_found(
         # The pass's tuning has the reasons for its moves.
         tuning = passed
     listener.chosen(tuning, note)
-    return tuning, _verify(tuning, subject, listener)
+    return tuning, _verify(tuning, subject, listener, is_run=is_run)
 
 
 def _verify(
-    tuning: ScheduledKernel, subject: TuningTask, listener: TuneListener, known: Verification | None = None
+    tuning: ScheduledKernel,
+    subject: TuningTask,
+    listener: TuneListener,
+    known: Verification | None = None,
+    *,
+    is_run: bool = False,
 ) -> Verification:
     with listener.doing("exact oracle"):
         decision = verify_moves(tuning, subject.source) if known is None else known
     if decision.fault is not None:
         raise InvalidKernel(f"the tuned program means something else: {decision.fault}; please report this trace")
+    if is_run:
+        with listener.doing("running its code") as tell:
+            left_out = judge_code(tuning, tell)
+        ran = "its code gives the right results" if left_out is None else f"its code was not run: {left_out}"
+        decision = replace(decision, said=f"{decision.said}; {ran}", is_run=left_out is None)
     listener.verified(decision)
     return decision
 

@@ -11,8 +11,8 @@ from shutil import which
 import numpy as np
 import pytest
 
+from pdojo.backends.measure.guarded import GuardedArray, Placement
 from pdojo.library.findings import Finding, Listener
-from pdojo.library.guarded import GuardedArray, Placement
 from pdojo.library.manifest import Array, Entry, Manifest
 from pdojo.library.running import cases_of
 from pdojo.library.supervising import run_entries
@@ -89,7 +89,7 @@ int planted_waits(handle *own, int64_t R, const float *x, const float *w, float 
 DEFECTS = {
     "reads_behind": "a call touched memory outside of its arrays",
     "reads_before": "a call touched memory outside of its arrays",
-    "writes_behind": "a call touched memory outside of its arrays|memory behind it was written",
+    "writes_behind": "a call touched memory outside of its arrays|memory behind array '\\w+' was written",
     "writes_input": "a call touched memory outside of its arrays, or wrote an input",
     "drops_nan": "wrong result: .* NaN and infinities",
     "ends": "a call ended the process: SIGABRT",
@@ -190,6 +190,6 @@ def test_guarded_arrays_lie_at_the_pages(shape: tuple[int, ...], dtype: str) -> 
 
 def test_damage_beside_an_array() -> None:
     array = GuardedArray((3,), np.dtype(np.int8), Placement("behind", 64))
-    assert array.damage() is None
+    assert array.damage("x") is None
     ctypes.memset(array.array.ctypes.data - 1, 0, 1)
-    assert array.damage() == "memory before it was written"
+    assert array.damage("x") == "memory before array 'x' was written"

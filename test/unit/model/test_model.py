@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from ctypes import memset
+from functools import partial
 from itertools import combinations, pairwise
 from types import SimpleNamespace
 from typing import Any, overload
@@ -14,10 +16,10 @@ from numpy.typing import NDArray
 
 from pdojo import build
 from pdojo.backends.calling.arrays import parameters_of
-from pdojo.backends.llvm.executable import Constants
+from pdojo.backends.llvm.executable import Constants, LoadedKernel
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.view.build import nest_of
-from pdojo.errors import UsageError
+from pdojo.errors import MeasurementError, UsageError
 from pdojo.model import compiling
 from pdojo.model.classify import Kind
 from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Tensor, Value
@@ -323,6 +325,19 @@ def test_calls_write_into_given_outputs_and_take_unaligned_arrays() -> None:
     _, total = compiled(unaligned, out1=out)
     assert total is not None
     np.testing.assert_allclose(out, expected(constant(4, 32))[1], rtol=1e-4, atol=1e-5)
+
+
+def test_a_kernel_that_writes_outside_of_its_outputs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = Model.of(network()).compile(tune="none")
+    compiled.check_memory()
+
+    def bind(self: LoadedKernel, *arrays: NDArray[Any]) -> Callable[[], object]:
+        behind = arrays[-1].ctypes.data + arrays[-1].nbytes
+        return partial(memset, behind, 0, 1)
+
+    monkeypatch.setattr(LoadedKernel, "bind", bind)
+    with pytest.raises(MeasurementError, match=r"kernel '\w+' of \w+: memory behind array '\w+' was written"):
+        compiled.check_memory()
 
 
 def test_threads_may_call_a_model_at_once() -> None:

@@ -239,7 +239,7 @@ def test_what_nothing_verified_is_not_stored(
     kernel, trace, out = (tmp_path / name for name in ("w.pdojo", "w.trace", "tuned.pdojo"))
     kernel.write_text(WINDOWS.replace("4096", "40960").replace("4098", "40962"))
     trace.write_text(f"# pdojo trace 1\n{moves}\n")
-    given = [str(kernel), "--machine", "toy", "--pass", "none", "--trace", str(trace), "--no-measure"]
+    given = [str(kernel), "--machine", "neoverse-v2", "--pass", "none", "--trace", str(trace), "--no-measure"]
     assert tune.main([*given, "--emit", str(out)]) == (0 if stored else 1)
     said = capsys.readouterr()
     assert (

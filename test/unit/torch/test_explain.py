@@ -12,7 +12,8 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 import pdojo
 from pdojo import build
-from pdojo.errors import UsageError
+from pdojo.errors import MeasurementError, UsageError
+from pdojo.model.compiled import CompiledModel
 from pdojo.torch import WrongKernel, explain
 from pdojo.torch.checking import difference
 from pdojo.torch.operators.registry import RULES
@@ -110,6 +111,16 @@ def test_a_wrong_rule_is_found(mlp: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     message = str(caught.value)
     assert "kernel 'addmm_relu' of region0 (aten.addmm.default, aten.relu.default) differs from PyTorch" in message
     assert "times the difference that is allowed\nkernel addmm_relu(x, " in message
+
+
+def test_a_kernel_that_writes_outside_of_its_outputs_is_found(mlp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(self: CompiledModel) -> None:
+        raise MeasurementError("kernel 'k' of region0: memory behind array 'y' was written")
+
+    monkeypatch.setattr(CompiledModel, "check_memory", found)
+    wrong = torch.compile(mlp, backend="pdojo", options={**PLAIN, "check": True})
+    with torch.no_grad(), pytest.raises(MeasurementError, match="memory behind array 'y' was written"):
+        wrong(torch.randn(2, 8))
 
 
 def test_kernels_that_read_views_and_permuted_tensors_are_checked() -> None:

@@ -12,8 +12,14 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from pdojo.backends.calling.arrays import Parameter
+from pdojo.backends.measure.arrays import poison
+from pdojo.dialect.attributes import Intent
+from pdojo.dialect.semantics.rounding import INTERFACE
+
 Side: TypeAlias = Literal["before", "behind"]
 """The guarded end of an array: an access before its first byte, or behind its last byte."""
+SIDES: tuple[Side, ...] = ("before", "behind")
 
 PAGE = mmap.PAGESIZE
 _FILL = 0xA5
@@ -66,13 +72,25 @@ class GuardedArray:
         """From now on a store into the array ends the process."""
         _protect(self._memory.ctypes.data + self._inner.start, self._inner.stop - self._inner.start, _READ)
 
-    def damage(self) -> str | None:
-        """A message if bytes around the array changed; None if they did not."""
+    def damage(self, name: str) -> str | None:
+        """A message if bytes around the array, called `name`, changed; None if they did not."""
         if (self._memory[self._inner.start : self._span.start] != _FILL).any():
-            return "memory before it was written"
+            return f"memory before array '{name}' was written"
         if (self._memory[self._span.stop : self._inner.stop] != _FILL).any():
-            return "memory behind it was written"
+            return f"memory behind array '{name}' was written"
         return None
+
+
+def guarded_argument(parameter: Parameter, contents: NDArray[Any] | None, placement: Placement) -> GuardedArray:
+    """An array of a call between guard pages: a read-only input with `contents`, or a poisoned output (None)."""
+    found = GuardedArray(parameter.shape, INTERFACE[parameter.dtype], placement)
+    if contents is None:
+        poison(found.array, parameter.dtype)
+    else:
+        found.array[...] = contents
+    if parameter.intent is Intent.IN:
+        found.close_writing()
+    return found
 
 
 def _start(base: int, inner: slice, size: int, width: int, placement: Placement) -> int:
