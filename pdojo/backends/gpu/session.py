@@ -107,7 +107,7 @@ class GpuSession(WorkerSession):
         self._stream.synchronize()
         device.download()
 
-    def run_between_pages(self, candidate: SubjectState, arrays: ArraySet) -> None:
+    def check_memory(self, candidate: SubjectState, arrays: ArraySet) -> None:
         """Do nothing: arrays on a device have guard zones, but no guard pages."""
 
     def damage(self, arrays: ArraySet) -> str | None:

@@ -244,9 +244,13 @@ class WorkerSession:
             self._judge(candidate, self._difference(candidate, arrays, reference))
             candidate.right = arrays.checksums()
         if candidate.outcome is None and isinstance(candidate.subject, MeasuredProgram):
-            self._guarded(candidate, GUARD_PAGES, lambda c: self.run_between_pages(c, arrays))
+            self.check_memory(candidate, arrays)
 
-    def run_between_pages(self, candidate: SubjectState, arrays: ArraySet) -> None:
+    def check_memory(self, candidate: SubjectState, arrays: ArraySet) -> None:
+        """Look for accesses outside of the arrays."""
+        self._guarded(candidate, GUARD_PAGES, lambda c: self._run_between_pages(c, arrays))
+
+    def _run_between_pages(self, candidate: SubjectState, arrays: ArraySet) -> None:
         """Run a program on read-only inputs and poisoned outputs between pages without access.
 
         An access outside of an array ends the process, or is the candidate's outcome.
