@@ -29,7 +29,7 @@ STACK_TOP = 0xBF00_0000
 """Virtual address behind the stack of kernels."""
 FAULT_STACK_TOP = 0xBE00_0000
 """Virtual address behind the stack of exceptions."""
-ARGUMENTS = 40
+ARGUMENTS = 80
 RECORD = struct.Struct(f"<5Q{ARGUMENTS}q")
 """A call: the function's address; outcome, error code, instruction's address, address of a page fault; the arguments."""
 PENDING, RETURNED, EXCEPTION = 0, 1, 2
@@ -63,7 +63,6 @@ def rom() -> bytes:
 
 def assembled() -> bytes:
     """The machine code of `firmware.s`, by LLVM's assembler on an x86-64 processor."""
-    target = optimize.described_processor(machine("x86-64-avx512")).target_machine("full", jit=False)
     binding.initialize_native_asmparser()
     values = {
         **{"ROM": ROM, "IDT": _IDT, "TABLES": TABLES, "RECORDS": RECORDS, "STACK_TOP": STACK_TOP},
@@ -72,8 +71,13 @@ def assembled() -> bytes:
     }
     lines = [f".set {name}, {value}" for name, value in values.items()]
     lines += _CODE.with_suffix(".s").read_text().splitlines()
-    module = optimize.parse("\n".join(f'module asm "{line}"' for line in lines))
-    return link(target.emit_object(module), ROM, {}).contents
+    return link(object_code("\n".join(f'module asm "{line}"' for line in lines)), ROM, {}).contents
+
+
+def object_code(text: str) -> bytes:
+    """LLVM IR as an object file for AVX-512."""
+    target = optimize.described_processor(machine("x86-64-avx512")).target_machine("full", jit=False)
+    return target.emit_object(optimize.parse(text))  # pyright: ignore[reportUnknownMemberType]
 
 
 if __name__ == "__main__":
