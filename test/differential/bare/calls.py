@@ -1,0 +1,143 @@
+"""Kernels on an emulated x86-64 processor with AVX-512, without an operating system.
+
+All calls of a run share one start of the emulator. Pages between arrays are absent, and the pages of inputs are read-only.
+An exception ends its call, and the next one follows.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from differential.bare.elf import link
+from differential.bare.emulator import run_emulator
+from differential.bare.memory import PATTERN, WHOLE, Memory, Placed
+from differential.bare.rom import ARGUMENTS, EXCEPTION, FIRST_RECORD, FUNCTIONS, PENDING, RECORD, RECORDS, RETURNED
+from differential.compiled import Arrays
+from pdojo.backends.calling.arrays import ALIGNMENT, Parameter, parameters_of
+from pdojo.backends.common.placement import plan_memory
+from pdojo.backends.llvm.described import described_object
+from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.semantics.rounding import INTERFACE
+from pdojo.dialect.view.build import nest_of
+
+_NO_INSTRUCTION, _PAGE_FAULT = 6, 14
+_NAMES = {0: "#DE", _NO_INSTRUCTION: "#UD", 8: "#DF", 12: "#SS", 13: "#GP", _PAGE_FAULT: "#PF", 17: "#AC", 19: "#XM"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """A kernel for a machine description, and its inputs."""
+
+    kernel: KernelOp
+    target: str
+    inputs: Arrays
+    against: Literal["start", "end"] = "end"
+    """The end of each array that touches an absent page, as far as its alignment permits."""
+    code: bytes | None = None
+    """An object file in place of the kernel's."""
+
+
+class FaultError(Exception):
+    """A call ended with an exception of the processor, or has written where nothing of it lies."""
+
+
+class EmulatorTooOldError(FaultError):
+    """The emulator has a known fault that this program meets."""
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A call in memory."""
+
+    parameters: tuple[Parameter, ...]
+    function: int
+    code: Placed
+    arrays: dict[str, Placed]
+    workspace: Placed | None
+
+    def all(self) -> list[Placed]:
+        """Everything that the call may touch."""
+        return [*self.arrays.values(), *([] if self.workspace is None else [self.workspace]), self.code]
+
+    def record(self) -> bytes:
+        """The record for the firmware."""
+        arguments = [array.first for array in self.arrays.values()]
+        arguments += [0 if self.workspace is None else self.workspace.first, 1]
+        return RECORD.pack(self.function, PENDING, 0, 0, 0, *arguments, *[0] * (ARGUMENTS - len(arguments)))
+
+
+def run_calls(calls: Sequence[Call], folder: Path) -> list[Arrays | FaultError]:
+    """The arrays that each call writes, or what went wrong."""
+    memory = Memory()
+    size = RECORD.size * len(calls)
+    head = struct.pack("<2Q", FIRST_RECORD, FIRST_RECORD + size).ljust(FIRST_RECORD - RECORDS, b"\0")
+    records = memory.place("the records", bytes(len(head) + size), writable=True)
+    prepared = [_prepare(call, memory) for call in calls]
+    filled = head + b"".join(each.record() for each in prepared)
+    memory.image[records.offset : records.offset + len(filled)] = filled
+    run_emulator(memory.with_tables(), f'c\nwritemem "after" {WHOLE:#x} {len(memory.image):#x}\nq\n', folder)
+    after = (folder / "after").read_bytes()
+    assert len(after) == len(memory.image)
+    outcomes = RECORD.iter_unpack(records.contents(after)[len(head) :])
+    return [_result(each, outcome[1:5], after) for each, outcome in zip(prepared, outcomes, strict=True)]
+
+
+def _prepare(call: Call, memory: Memory) -> _Prepared:
+    nest = nest_of(call.kernel)
+    code = call.code if call.code is not None else described_object(call.kernel, machine(call.target)).code
+    linked = link(code, memory.here, FUNCTIONS)
+    placed = memory.place(f"the code of {nest.name}", linked.contents, writable=False)
+    parameters = parameters_of(nest)
+    arrays: dict[str, Placed] = {}
+    for parameter in parameters:
+        size = int(np.prod(parameter.shape, dtype=np.int64)) * INTERFACE[parameter.dtype].itemsize
+        given = parameter.name in call.inputs
+        contents = np.ascontiguousarray(call.inputs[parameter.name]).tobytes() if given else PATTERN * size
+        assert len(contents) == size, parameter.name
+        name, writable = f"'{parameter.name}'", parameter.written
+        if call.against == "end":
+            arrays[parameter.name] = memory.place_at_end(name, contents, parameter.alignment, writable=writable)
+        else:
+            arrays[parameter.name] = memory.place(name, contents, writable=writable)
+    plan = plan_memory(nest)
+    scratch = PATTERN * (plan.shared_bytes + plan.thread_bytes)
+    workspace = memory.place_at_end("the workspace", scratch, ALIGNMENT, writable=True) if scratch else None
+    return _Prepared(parameters, linked.symbols[nest.symbol], placed, arrays, workspace)
+
+
+def _result(call: _Prepared, outcome: Sequence[int], after: bytes) -> Arrays | FaultError:
+    state, error, instruction, address = outcome
+    if state >= EXCEPTION:
+        number = state - EXCEPTION
+        text = f"{_NAMES.get(number, f'exception {number}')} at {call.code.where(instruction)}"
+        if number == _PAGE_FAULT:
+            nearest = min(call.all(), key=lambda placed: abs(placed.distance(address)))
+            text += f": {'writes' if error & 2 else 'reads'} {nearest.where(address)}"
+        at = call.code.offset + instruction - call.code.first
+        unknown = number == _NO_INSTRUCTION and _has_high_index(after[at : at + 5])
+        return EmulatorTooOldError(text) if unknown else FaultError(text)
+    assert state == RETURNED
+    for placed in call.all():
+        if (damage := placed.damage(after)) is not None:
+            return FaultError(damage)
+    return {
+        p.name: np.frombuffer(call.arrays[p.name].contents(after), INTERFACE[p.dtype]).reshape(p.shape)
+        for p in call.parameters
+        if p.written
+    }
+
+
+def _has_high_index(instruction: bytes) -> bool:
+    """Whether an instruction is a gather or scatter with one of the registers 16 to 31 as indices.
+
+    Bochs 2.7 raises #UD for all of them (Intel SDM vol. 2, 2.7.1: EVEX with opcode map 2; V' is 0 for these registers).
+    """
+    evex, first, _, third, opcode = instruction
+    return evex == 0x62 and first & 7 == 2 and not third & 8 and opcode in {*range(0x90, 0x94), *range(0xA0, 0xA4)}
