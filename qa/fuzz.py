@@ -1,10 +1,10 @@
 """Fuzz the game: random legal moves, judged by three independent oracles (`python -m qa.fuzz`).
 
-A walk starts from a random kernel or from a library kernel at small sizes, on the machines `toy`, `toy-gpu`,
-`toy-snitch` and `snitch-xdiv` in turn. The exact oracle judges each move, and integer sets judge some moves. For some
-states compiled code is compared with the interpreter: on this processor, simulated for a Snitch core, by fibers for
-each state of a GPU. With `--traces N`, whole traces are undone, edited and replayed instead. The same seed gives the same run, on any
-number of processes. A broken promise is shrunk and printed as a lit test; exit code 1. A process that dies, from
+A walk starts from a random kernel or from a library kernel at small sizes, on the machines `toy`, `toy-gpu`, `toy-
+snitch` and `snitch-xdiv` in turn. The exact oracle judges each move, and integer sets judge some moves. For some states
+compiled code is compared with the interpreter: on this processor, simulated for a Snitch core, by fibers for each state
+of a GPU. With `--traces N`, whole traces are undone, edited and replayed instead. The same seed gives the same run, on
+any number of processes. A broken promise is shrunk and printed as a lit test; exit code 1. A process that dies, from
 compiled code or by a signal, is a failure with its current trace. Ctrl-C ends the run with the figures so far; exit
 code 130, or 1 if a promise was broken.
 """
