@@ -30,7 +30,8 @@ TEXTS = {
         + "\n8\n| r[0] = a[{0}] / b[{0}]\n| 4:v y[{0},{1}] = x[{0},{1}] / z[{0},{1}]\n| c[{0}] = r[0]\n"
     ),
     "of three others": (
-        f"{ARRAYS.replace('r f32 [1]', 'r f32 [8]')}\n8:u r[{{0}}] = sqrt(a[{{0}}])\n8 2 {DIVIDED}\n8:u c[{{0}}] = r[{{0}}]\n"
+        f"{ARRAYS.replace('r f32 [1]', 'r f32 [8]')}\n8:u r[{{0}}] = sqrt(a[{{0}}])\n8 2 {DIVIDED}\n"
+        "8:u c[{0}] = r[{0}]\n"
     ),
 }
 STREAMED = ARRAYS.replace(SCALARS, SCALARS.replace("f32", "f64"))

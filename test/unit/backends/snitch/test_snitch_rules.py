@@ -186,8 +186,7 @@ MOVES = (
 )
 """Moves between register files, their uses, and other operations."""
 QUOTIENTS = ("fdiv.d {f}, ft3, ft4", "vfdiv.s {f}, ft5, ft3")
-"""A program has one of them: hardware mixes up lanes that are divided behind a scalar. The packed one has no exact lanes.
-"""
+"""A program has one of them: hardware mixes up lanes that are divided behind a scalar. The packed one is not exact."""
 
 
 def moves(rng: random.Random, count: int) -> str:
