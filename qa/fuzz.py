@@ -1,10 +1,10 @@
 """Fuzz the game: random legal moves, judged by three independent oracles (`python -m qa.fuzz`).
 
-A walk starts from a random kernel or from a library kernel at small sizes, on the machines `toy`, `toy-gpu` and
-`toy-snitch` in turn. The exact oracle judges each move, and integer sets judge some moves. For some states compiled
-code is compared with the interpreter: on this processor, simulated for a Snitch core, by fibers for each state of a
-GPU. With `--traces N`, whole traces are undone, edited and replayed instead. The same seed gives the same run, on any
-number of processes. A broken promise is shrunk and printed as a lit test; exit code 1. A process that dies, from
+A walk starts from a random kernel or from a library kernel at small sizes, on the machines `toy`, `toy-gpu`, `toy-
+snitch` and `snitch-xdiv` in turn. The exact oracle judges each move, and integer sets judge some moves. For some states
+compiled code is compared with the interpreter: on this processor, simulated for a Snitch core, by fibers for each state
+of a GPU. With `--traces N`, whole traces are undone, edited and replayed instead. The same seed gives the same run, on
+any number of processes. A broken promise is shrunk and printed as a lit test; exit code 1. A process that dies, from
 compiled code or by a signal, is a failure with its current trace. Ctrl-C ends the run with the figures so far; exit
 code 130, or 1 if a promise was broken.
 """
@@ -28,7 +28,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import MeasurementError, PdojoError, UsageError
 from pdojo.transforms.registry import transformation
-from qa.fuzzing.jobs import FuzzPlan, Report
+from qa.fuzzing.jobs import MACHINES, FuzzPlan, Report
 from qa.fuzzing.kernels import source
 from qa.fuzzing.summary import Totals, as_json, tables
 from qa.fuzzing.workers import Worker
@@ -174,7 +174,7 @@ def arguments(args: Sequence[str] | None) -> argparse.Namespace:
         "--machine",
         action="append",
         metavar="MACHINE",
-        help="a machine or its file; may be repeated (toy, toy-gpu and toy-snitch)",
+        help="a machine or its file; may be repeated (toy, toy-gpu, toy-snitch and snitch-xdiv)",
     )
     add("--trust-machine", action="store_true", help="compile and run the code of instructions of machine files")
     add("--seed", type=random_seed, default=0, help="seed of everything random (default 0)")
@@ -214,7 +214,7 @@ def fuzzer_for(options: argparse.Namespace) -> Fuzzer:
     if options.traces and (options.moves or options.walks):
         raise UsageError(f"give --{'moves' if options.moves else 'walks'} or --traces, not both")
     minutes = 5.0 if not any(ends) else options.minutes
-    machines = tuple(options.machine or ("toy", "toy-gpu", "toy-snitch"))
+    machines = tuple(options.machine or MACHINES)
     for name in machines:
         machine(name)
     for name in options.prefer or ():

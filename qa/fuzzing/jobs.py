@@ -24,6 +24,8 @@ from qa.shrink import lit_test, shrunk
 from qa.traces import TraceCounts, check_trace, draw_trace, shrunk_trace, trace_lit_test
 from qa.walks import Check, Counts, FailedWalk, Failure, walk
 
+MACHINES = ("toy", "toy-gpu", "toy-snitch", "snitch-xdiv")
+"""The machines that take turns; of the last one, code runs on the simulated core."""
 SHRUNK = 3
 """Greatest number of failures of one kind (promise and move) that are shrunk; others are reported unshrunk."""
 
@@ -34,7 +36,7 @@ class FuzzPlan:
 
     kernels: tuple[str, ...] = ()
     only_random: bool = False
-    machines: tuple[str, ...] = ("toy", "toy-gpu", "toy-snitch")
+    machines: tuple[str, ...] = MACHINES
     seed: int = 0
     length: int = 30
     sets_every: int = 0

@@ -23,7 +23,7 @@ class Generator(Nests):
         stages = [self._elementwise, self._elementwise, self._reduction, self._padding, self._chain, self._update]
         stages += [self._window, self._in_output]
         if "s" in self.features.mappings:
-            stages.append(self._streamed)
+            stages += [self._streamed, self._packed]
         for _ in range(choose.integer(1, self.features.stages)):
             choose.one(stages)()
         if not any(a.role in ("out", "inout") for a in self.arrays):
@@ -190,6 +190,24 @@ class Generator(Nests):
         )
         self._emit(scopes, [f"{result.name}[{index}] = {value}"])
         self.defined += [one, other]
+        self._end_nest(result)
+
+    def _packed(self) -> None:
+        """Draw a register of several lanes, of which a guard excludes some from a second statement."""
+        dtype, lanes = self.choose.one((("f32", 2), ("f16", 4)))
+        shape = (self.choose.integer(1, 4), lanes)
+        given, result = self._array(dtype, shape, "in"), self._array(dtype, shape, "out")
+        kept = self._array(dtype, shape, "temp", (1, 0))
+        kept.memory = "register"
+        limit = self.choose.integer(0, lanes)
+        guard = self.choose.one((f"{{0}}-{{1}} >= {limit - 2}", "{1} <= {0}", f"{{1}} < {limit}", f"{{0}} < {limit}"))
+        cell, read = f"{kept.name}[{{0}},{{1}}]", f"{given.name}[{{0}},{{1}}]"
+        spelling, first = self.choose.one(("=", *self._accumulations(dtype))), self._constant(dtype)
+        body = [f"{lanes}:v {cell} = {self.choose.one((first, read))}"]
+        body.append(f"{lanes}:v where ({guard}) {cell} {spelling} {read}")
+        body.append(f"{lanes}:u {result.name}[{{0}},{{1}}] = {cell}")
+        self._emit([self._unrolled(shape[0])], body)
+        self.defined.append(given)
         self._end_nest(result)
 
     def _in_output(self) -> None:

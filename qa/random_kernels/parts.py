@@ -84,8 +84,8 @@ CPU = replace(Features(), facts=False)
 GPU = replace(CPU, mappings=("u", "v", "g", "b", "w"), trees=True)
 """Features for the moves of a GPU."""
 
-SNITCH = replace(CPU, mappings=("u", "s", "f"), tables=False)
-"""Features for the moves of a Snitch core: streams and hardware loops, but no tables."""
+SNITCH = replace(CPU, mappings=("u", "v", "s", "f"), tables=False)
+"""Features for the moves of a Snitch core: streams, hardware loops and packed registers, but no tables."""
 
 
 def features_for(machine: Machine) -> Features:

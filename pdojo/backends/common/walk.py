@@ -158,6 +158,15 @@ def checked_within(scope: Scope) -> LoopBounds:
     return LoopBounds((), (), (), inner=scope.guard, own=scope.guard)
 
 
+def lanes_together(scope: Scope) -> range:
+    """The lanes of a vector scope, for code that computes all of them at once: no guard may exclude one.
+
+    The lanes of a guarded scope run one by one, each behind its guard (`NestWalk.unrolled`).
+    """
+    assert not scope.guard, f"{describe(scope)} has a guard"
+    return range(scope.extent)
+
+
 def loop_bounds(scope: Scope, extents: Sequence[int]) -> LoopBounds:
     """Turn the constraints of a guard that are linear in the scope's variable into bounds of that variable."""
     outer: list[Expr] = []

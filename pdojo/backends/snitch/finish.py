@@ -9,6 +9,7 @@ from pdojo.backends.snitch.assembly import Line
 from pdojo.backends.snitch.assignment import Assignment, is_left_out
 from pdojo.backends.snitch.code import ARGUMENT, ARRAYS, SLOT, CodeLine, FrameOffset, Kind, SnitchCode
 from pdojo.backends.snitch.copies import without_copies
+from pdojo.backends.snitch.divider import with_waits
 from pdojo.backends.snitch.liveness import bodies, without_dead_code
 from pdojo.backends.snitch.registers import SAVED, assign
 from pdojo.backends.snitch.repeats import without_repeats
@@ -31,7 +32,7 @@ def finish(code: SnitchCode, arrays_bytes: int, name: str) -> tuple[list[Line], 
     hardware loop, or the frame has more slots than loads can reach.
     """
     assignment = assign(without_dead_code(without_copies(without_repeats(code.finished))), code, name)
-    return _StackFrame(assignment, code.slots, arrays_bytes, name).lines()
+    return _StackFrame(with_waits(assignment), code.slots, arrays_bytes, name).lines()
 
 
 class _StackFrame:

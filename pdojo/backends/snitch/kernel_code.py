@@ -236,8 +236,8 @@ class _SnitchLowering(NestWalk):
             self.unrolled(scope, bounds)
 
     def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
-        """Append a statement, packed or lane by lane."""
-        if self.statements.goes_by_lanes(leaf):
+        """Append a statement, packed, or lane by lane, which also checks the guard of each lane."""
+        if scope.guard or self.statements.goes_by_lanes(leaf):
             self.unrolled(scope, bounds)
         else:
             self.statement(leaf)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, cast
 
 from pdojo.backends.common.addresses import address_of, bind, known_alignment
+from pdojo.backends.common.walk import lanes_together
 from pdojo.backends.snitch.cells import WORD, is_contiguous
 from pdojo.backends.snitch.code import Register
 from pdojo.backends.snitch.functions import has_instruction, instruction_operands
@@ -260,7 +261,7 @@ class Packed:
         """The lanes of an access to memory that is no aligned word, loaded one by one."""
         statements, lanes = self.statements, leaf.chain[-1]
         found: list[Register] = []
-        for number in range(lanes.extent):
+        for number in lanes_together(lanes):
             element = self._element(access, leaf, number)
             statements.known[lanes.depth] = number
             place = statements.place(access, leaf)

@@ -9,6 +9,7 @@ from typing import cast
 
 from pdojo.backends.common.addresses import address_of
 from pdojo.backends.common.placement import MemoryPlan
+from pdojo.backends.common.walk import lanes_together
 from pdojo.backends.snitch.addressing import Addresses, OffsetAddress, Root
 from pdojo.backends.snitch.cells import Cells
 from pdojo.backends.snitch.code import Register, SnitchCode
@@ -53,7 +54,7 @@ class Statements:
         return Accesses(self.code)
 
     def emit(self, leaf: Leaf) -> None:
-        """Append one instance of a statement, or all its lanes."""
+        """Append one instance of a statement, or all its lanes, which have no guard."""
         self._loaded.clear()
         self._repeated = any(s.mapping is Mapping.FREP for s in leaf.chain)
         lanes = leaf.parent
@@ -245,12 +246,12 @@ class Statements:
 
     def _lanes(self, leaf: Leaf, lanes: Scope) -> None:
         """Append the lanes one after the other; stream accesses are made once for all lanes."""
-        dtype, extent = leaf.output.array.dtype, lanes.extent
+        dtype = leaf.output.array.dtype
         operands = [self._lane_values(i, leaf, lanes) for i in leaf.inputs]
         streamed = self.regions.register(leaf, leaf.output, writes=True) is not None
         cell = self._whole_cell(leaf.output, leaf)
         if not streamed and cell is None:
-            for k in range(extent):
+            for k in lanes_together(lanes):
                 self.known[lanes.depth] = k
                 target = self.target(leaf)
                 old = self.read(leaf.output, leaf) if leaf.accumulate is not None else None
@@ -258,9 +259,9 @@ class Statements:
                 self.write(leaf, self.computed(leaf, [o[k] for o in operands], old, target), target)
             del self.known[lanes.depth]
             return
-        old = self._lane_values(leaf.output, leaf, lanes) if leaf.accumulate is not None else [None] * extent
+        old = self._lane_values(leaf.output, leaf, lanes) if leaf.accumulate is not None else [None] * lanes.extent
         values: list[Value] = []
-        for k in range(extent):
+        for k in lanes_together(lanes):
             copy = fresh(dtype)
             move(self.code, self.computed(leaf, [o[k] for o in operands], old[k], None), copy)
             values.append(copy)
@@ -285,7 +286,7 @@ class Statements:
         if isinstance(value, Access) and (cell := self._whole_cell(value, leaf)) is not None:
             return list(self.accesses.split(cell, value.array.dtype))
         found: list[Value] = []
-        for k in range(lanes.extent):
+        for k in lanes_together(lanes):
             self.known[lanes.depth] = k
             found.append(self.operand(value, leaf))
         del self.known[lanes.depth]

@@ -25,7 +25,7 @@ from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.rules.hints import LANE, value_of
 from pdojo.dialect.rules.stream_patterns import Pattern, address_in_bytes
-from pdojo.dialect.rules.streams import DIVISIONS, FPU_FUNCTIONS, Stream, is_streamed, streams_of, walk_of
+from pdojo.dialect.rules.streams import Stream, has_lanes, is_streamed, may_divide, streams_of, walk_of
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Node, Scope, leaves_of
 from pdojo.errors import LoweringError
 
@@ -173,7 +173,7 @@ class Regions:
             self._uses[region] = StreamUse(
                 frozenset(one.lane for one in streams if not one.stream.writes),
                 {one.lane: prod(one.pattern.bounds) for one in written},
-                frozenset(o.lane for o in written if not self._is_alone(o, region) or self._is_overtaken(o, region)),
+                frozenset(one.lane for one in written if self._is_drained(one, region)),
             )
         return self._uses[region]
 
@@ -222,6 +222,11 @@ class Regions:
             status = code.x("and", status, code.x("scfgr", number))
         code.emit("bge", (), (status, ZERO), again)
 
+    def _is_drained(self, one: LaneStream, region: Scope) -> bool:
+        """Whether the code waits at a region's end for what a stream writes."""
+        is_late = may_divide(one.stream.leaf) and (self._is_overtaken(one, region) or self._delays_lanes(one))
+        return is_late or not self._is_alone(one, region)
+
     def _is_alone(self, one: LaneStream, region: Scope) -> bool:
         """Whether the stream's buffer has no other accesses in the nest than writes by the same stream register."""
         buffer = one.stream.access.array.buffer
@@ -238,15 +243,16 @@ class Regions:
         """Whether another region's results for the same stream register may leave the floating-point unit first: writes
         to a stream are not kept in order, and a division takes longer than later instructions.
         """
-        function = one.stream.leaf.function
-        if function is None or (function in FPU_FUNCTIONS and function not in DIVISIONS):
-            return False
         return any(
             other.lane == one.lane and other.stream.writes
             for scope in self._regions(region.chain[0])
             if scope is not region
             for other in self.streams(scope)
         )
+
+    def _delays_lanes(self, one: LaneStream) -> bool:
+        """Whether scalar quotients for a stream may be in the divider when the kernel divides lanes."""
+        return not has_lanes(one.stream.leaf) and any(may_divide(leaf) and has_lanes(leaf) for leaf in self.nest.leaves)
 
     @staticmethod
     def _regions(node: Node) -> Iterable[Scope]:

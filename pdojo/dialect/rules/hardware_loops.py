@@ -10,7 +10,16 @@ from pdojo.dialect.flow.program import Program
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules.lanes import linear_address
-from pdojo.dialect.rules.streams import DIVISIONS, EXTREMA, FPU_FUNCTIONS, WORD, is_streamed, region_limits, regions
+from pdojo.dialect.rules.streams import (
+    DIVISIONS,
+    EXTREMA,
+    FPU_FUNCTIONS,
+    WORD,
+    has_lanes,
+    is_streamed,
+    region_limits,
+    regions,
+)
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import physical_index
@@ -47,6 +56,8 @@ def loop_limits(program: Program, loop: Scope) -> Iterator[Reason]:
             f"{where} would repeat {instructions} instructions; hardware loops of {machine.name} hold "
             f"{core.frep_instructions}"
         )
+    if len({has_lanes(leaf) for leaf in loop.leaves if leaf.function in DIVISIONS and not divides_exactly(leaf)}) > 1:
+        yield Reason(f"{where} divides single numbers and lanes, which the divider mixes up if the numbers come first")
     for leaf in loop.leaves:
         problem = _function_problem(program, leaf) or _operand_problem(leaf, loop) or _lanes_problem(program.nest, leaf)
         if problem is not None:

@@ -126,6 +126,16 @@ def regions(program: Program) -> Iterator[Scope]:
     return (s for s in program.nest.scopes if s.mapping is Mapping.STREAM)
 
 
+def may_divide(leaf: Leaf) -> bool:
+    """Whether a statement's instructions may use the divider: a division, a root, or a function by a recipe."""
+    return leaf.function is not None and (leaf.function in DIVISIONS or leaf.function not in FPU_FUNCTIONS)
+
+
+def has_lanes(leaf: Leaf) -> bool:
+    """Whether a statement is in a vector scope."""
+    return leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR
+
+
 def stream_conflicts(program: Program) -> Iterator[Reason]:
     """Cells that a region writes and reads, or writes by two streams, in an order that streams do not keep."""
     for region in regions(program):
@@ -199,6 +209,12 @@ def region_limits(program: Program, region: Scope) -> Iterator[Reason]:
         problem = next((p for p in problems if p is not None), None) or _walk_problem(program, stream, region)
         if problem is not None:
             yield problem
+    scalar = next((s for s in streams if s.writes and may_divide(s.leaf) and not has_lanes(s.leaf)), None)
+    if scalar is not None and any(may_divide(leaf) and has_lanes(leaf) for leaf in region.leaves):
+        yield Reason(
+            f"{where} divides lanes, perhaps while a quotient for {describe_access(scalar.access)} is in the divider, "
+            "which mixes up the lanes then"
+        )
     used = sum(_bytes_of(program, buffer) for buffer in program.nest.buffers if buffer.memory is not Memory.REGISTER)
     # Model machines have no such limit.
     if machine.architecture and used > machine.cache_bytes[-1]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from pdojo.backends.snitch.assembler.instruction import Instruction
 from pdojo.backends.snitch.simulator import causes
 from pdojo.backends.snitch.simulator.configuration import Configuration
 from pdojo.backends.snitch.simulator.fpu import INNER, OUTER, Block, FpuPipeline
@@ -92,6 +93,8 @@ class FloatUnit:
     def _compute(self, operation: FloatOperation, view: OperandView, argument: int, now: int) -> int:
         """Start an operation whose operands are ready; returns like `issue`."""
         pipeline = operation.pipeline
+        if operation.packed and pipeline.dividing:
+            self._refuse_packed_division(operation, pipeline)
         if pipeline.count >= pipeline.stages:
             return causes.BUSY
         values = self.values
@@ -107,6 +110,7 @@ class FloatUnit:
         result = operation.function(values[view.a], values[view.b], values[view.c])
         if operation.iterations is not None:
             self._divide(pipeline, operation.iterations(values[view.a], values[view.b]), (destination, result), now)
+            pipeline.dividing.append(operation.instruction)
         else:
             self._enter((now + pipeline.stages, destination, result, pipeline))
         pipeline.count += 1
@@ -117,6 +121,17 @@ class FloatUnit:
         if self.trace is not None:
             self.trace.append((now, "fp", operation.index, 0))
         return 0
+
+    def _refuse_packed_division(self, operation: FloatOperation, pipeline: FpuPipeline) -> None:
+        """Raise SimulationError if a packed division or root comes while a scalar one is in the divider.
+
+        The dividers of the upper lanes, which do not see the scalar operation, take packed operands again in each cycle
+        in which the lowest lane is not ready (fpnew_opgroup_multifmt_slice.sv: `in_ready_o` is that of lane 0), and one
+        that has computed before keeps them until all lanes are ready (fpnew_divsqrt_th_64_multi.sv; m).
+        """
+        scalar = next((i for i in pipeline.dividing if not i.name.startswith("v")), None)
+        if scalar is not None:
+            raise self.core.trap(operation.instruction, divides_behind(scalar))
 
     def _divide(self, pipeline: FpuPipeline, iterations: int, result: tuple[int, float], now: int) -> None:
         """Start a division or root: a destination and a value; or let it wait in the input register."""
@@ -187,6 +202,8 @@ class FloatUnit:
             if moved:
                 del pipe[at]
                 pipeline.count -= 1
+                if pipeline.dividing:
+                    pipeline.dividing.popleft()
                 self._turn, pipeline.block.turn = turn, inner
                 if pipeline.waiting is not None:
                     self._start(pipeline, now)
@@ -247,6 +264,14 @@ def _asking(finished: list[FpuPipeline], number: int) -> tuple[Block, int]:
 def reads_a_writer(lane: Lane) -> str:
     """The error for reading a stream that is configured for writing; the hardware would not wait."""
     return f"reads SSR{lane.number}, whose stream of line {lane.line} writes: hardware does not wait, but gives garbage"
+
+
+def divides_behind(scalar: Instruction) -> str:
+    """The error for a packed division or root behind a scalar one; the hardware mixes up the upper lanes."""
+    return (
+        f"divides lanes while the scalar '{scalar.text}' of line {scalar.line} is in the divider: hardware may repeat "
+        "the upper lanes of another quotient. Read its result first"
+    )
 
 
 def writes_a_reader(lane: Lane) -> str:

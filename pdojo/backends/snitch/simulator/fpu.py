@@ -7,9 +7,11 @@ are round-robin trees (rr_arb_tree.sv).
 
 from __future__ import annotations
 
+from collections import deque
 from functools import cache
 from typing import TypeAlias
 
+from pdojo.backends.snitch.assembler.instruction import Instruction
 from pdojo.backends.snitch.simulator.configuration import Timing
 
 FORMATS = "sdh"
@@ -74,7 +76,7 @@ class Block:
 class FpuPipeline:
     """A pipeline; a result leaves it after as many cycles as it has stages, or later if others leave first."""
 
-    __slots__ = ("bit", "block", "count", "number", "stages", "waiting")
+    __slots__ = ("bit", "block", "count", "dividing", "number", "stages", "waiting")
 
     def __init__(self, block: Block, number: int, stages: int) -> None:
         self.block = block
@@ -86,6 +88,8 @@ class FpuPipeline:
         """Number of operations in it."""
         self.waiting: tuple[int, int, float] | None = None
         """The operation in the divider's input register: its cycles, destination and result. None if it is empty."""
+        self.dividing: deque[Instruction] = deque()
+        """The divisions and roots in the divider, in order; empty for other pipelines."""
 
 
 class Fpu:

@@ -39,11 +39,12 @@ def quotient_bits(a: int, b: int, *, is_signed: bool) -> int:
     """Number of steps of the serial divider (snitch_shared_muldiv.sv): bits(a) - bits(b) + 1, at least 0.
 
     It aligns the operands by their leading bits that equal the sign: a negative divisor counts the bits of its
-    complement, a negative dividend one more. A divisor without bits (0; -1 if signed) takes all 32 steps (m).
+    complement, a negative dividend one more. A divisor without bits (0; -1 if signed) is shifted by all 32 bits, which
+    takes a step more than a quotient has bits (m).
     """
     if is_signed:
         a, b = (a ^ MASK) << 1 & MASK if a & _SIGN else a, b ^ MASK if b & _SIGN else b
-    return max(0, a.bit_length() - b.bit_length() + 1) if b else _WIDTH
+    return max(0, a.bit_length() - b.bit_length() + 1) if b else _WIDTH + 1
 
 
 ALU: dict[str, Binary] = {

@@ -57,6 +57,7 @@ class FloatOperation:
         "instruction",
         "iterations",
         "kind",
+        "packed",
         "pipeline",
         "plain",
         "size",
@@ -76,6 +77,8 @@ class FloatOperation:
         self.direct = False
         """Whether it bypasses the sequencer, once that is empty: some moves between registers, switches of streams."""
         self.takes_integer = False
+        self.packed = False
+        """Whether it divides several lanes, or takes their roots."""
         self.function: Function = _nothing
         self.pipeline = pipeline
         """The pipeline of the FPU; unused by loads, stores and switches of streams."""
@@ -146,6 +149,7 @@ class Decoder:
         operation.direct = operation.crosses and name not in self._configuration.crossings
         if divides(name):
             operation.iterations = self._iterations(instruction)
+            operation.packed = name.startswith("v")
         if "m" in letters and instruction.rm not in (ROUNDING["rne"], ROUNDING["dyn"]) and crossing is None:
             raise self.trap(instruction, "only rounding to nearest is modelled")
 

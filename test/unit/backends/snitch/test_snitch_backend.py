@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from io import StringIO
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -13,6 +14,7 @@ from xdsl.dialects.riscv import print_assembly
 from xdsl.parser import Parser
 from xdsl.universe import Universe
 
+from pdojo.backends import snitch
 from pdojo.backends.snitch.assembly import AssemblyFunction, Line, function_ops, operations
 from pdojo.backends.snitch.assignment import Assignment, check
 from pdojo.backends.snitch.code import SP, ZERO, CodeLine, FrameKind, Register, SnitchCode
@@ -349,3 +351,9 @@ def test_loads_stay_known_past_stores_to_other_arrays() -> None:
         assert len(without_repeats(code)) == kept
     code = [CodeLine("flw", (Register("f"),), (unknown,), 4), CodeLine("fsw", (), (arrays["y"], value), 8)]
     assert len(without_repeats([*code, CodeLine("flw", (Register("f"),), (unknown,), 4)])) == 3
+
+
+def test_only_the_walk_counts_lanes() -> None:
+    """Code that counts the lanes of a scope itself forgets the guard."""
+    for path in Path(snitch.__file__).parent.glob("*.py"):
+        assert not re.findall(r"range\([^)\n]*extent", path.read_text(encoding="utf-8")), path

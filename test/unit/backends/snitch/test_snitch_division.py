@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,12 +10,24 @@ import pytest
 
 from pdojo.backends.snitch.assembler import assemble
 from pdojo.backends.snitch.simulator import Placement, simulate
+from pdojo.errors import SimulationError
 from snitch_programs import RECENT, run
 
 
 @pytest.mark.parametrize(
     ("a", "b", "bits"),
-    [(-100, 7, 6), (-128, 7, 6), (-129, 7, 7), (100, -8, 5), (100, -9, 4), (-1, 5, 0), (100, -1, 32), (0, 7, 0)],
+    [
+        (-100, 7, 6),
+        (-128, 7, 6),
+        (-129, 7, 7),
+        (100, -8, 5),
+        (100, -9, 4),
+        (-1, 5, 0),
+        (100, -1, 33),
+        (0, 7, 0),
+        (5, 0, 33),
+        (-(2**31), -1, 33),
+    ],
 )
 def test_signed_integer_divisions(a: int, b: int, bits: int) -> None:
     """A negative dividend counts the bits of its complement and one, a negative divisor those of its complement."""
@@ -91,3 +104,31 @@ def test_packed_quotients_wait_for_the_last_lane() -> None:
         result = simulate(program, RECENT, arguments=[place.address], memory=placement.memory, trace=True)
         times = [e.cycle for e in result.events if e.unit == "fp" and not e.cause]
         assert times[-1] - times[-2] == latency
+
+
+SCALARS = ("fdiv.s fs4, fa0, fa1", "fsqrt.d fs4, fa0", "fdiv.d fs4, fa0, fa1", "fdiv.h fs4, fa0, fa1")
+PACKED = ("vfdiv.s fs2, fa2, fa3", "vfsqrt.s fs2, fa2", "vfdiv.r.h fs2, fa2, fa3", "vfsqrt.h fs2, fa2")
+
+
+@pytest.mark.parametrize("packed", PACKED)
+@pytest.mark.parametrize("scalar", SCALARS)
+def test_lanes_are_not_divided_behind_a_scalar(scalar: str, packed: str) -> None:
+    """Hardware would repeat upper lanes of an earlier quotient: one scalar runs, or waits behind a packed one."""
+    refusal = re.escape(f"divides lanes while the scalar '{scalar}' of line 3 is in the divider")
+    for text in (
+        f"nop\n{scalar}\n{packed}",
+        f"{packed}\n{scalar}\n{packed}",
+        f"nop\n{scalar}\nfmv.d fa7, fa6\n{packed}",
+    ):
+        with pytest.raises(SimulationError, match=refusal):
+            run(text)
+    drained = run(f"{scalar}\nfsgnj.d fs4, fs4, fs4\n{packed}\n{scalar}\nfmv.d fa7, fs4\n{packed}\n{packed}")
+    assert drained.cycles > 20
+
+
+def test_lanes_behind_a_scalar_in_the_input_register() -> None:
+    """The program that was wrong on RTL: two scalar quotients, then two packed ones."""
+    scalars, packed = "fdiv.s fs4, fa0, fa1\nfdiv.s fs5, fa1, fa0\n", "vfdiv.s fs2, ft3, ft4\nvfdiv.s fs3, ft5, ft6"
+    with pytest.raises(SimulationError, match="Read its result first"):
+        run(scalars + packed)
+    run(scalars + "fsgnj.d fs5, fs5, fs5\n" + packed)

@@ -95,7 +95,7 @@ def test_intervals_of_single_divisions() -> None:
     assert core_cycles(text) - core_cycles(less) == 12
 
 
-@pytest.mark.parametrize(("name", "bits"), [("intdiv-zero", 32), ("intdiv-negative", 8 - 3 + 1)])
+@pytest.mark.parametrize(("name", "bits"), [("intdiv-zero", 33), ("intdiv-negative", 8 - 3 + 1)])
 def test_integer_divisions(name: str, bits: int) -> None:
     """Two constants, the division, its use 4 cycles and the bits of the quotient later, and the return."""
     assert core_cycles(text_of(name)) == BEFORE + 2 + 4 + bits + 2
@@ -183,15 +183,16 @@ MOVES = (
     "fadd.d {f}, ft3, ft4",
     "fmax.d {f}, {f}, ft4",
     "fmv.d {f}, ft5",
-    "fdiv.d {f}, ft3, ft4",
-    "vfdiv.s {f}, ft5, ft3",
 )
-"""Moves between register files, their uses, and other operations. The packed quotient has no exact lanes."""
+"""Moves between register files, their uses, and other operations."""
+QUOTIENTS = ("fdiv.d {f}, ft3, ft4", "vfdiv.s {f}, ft5, ft3")
+"""A program has one of them: hardware mixes up lanes that are divided behind a scalar. The packed one is not exact."""
 
 
 def moves(rng: random.Random, count: int) -> str:
+    names = (*MOVES, rng.choice(QUOTIENTS))
     lines = [
-        f" {rng.choice(MOVES)}\n".format(
+        f" {rng.choice(names)}\n".format(
             x=rng.choice(["a5", "t6", "s2"]), y=rng.choice(["a5", "t6", "s2"]), f=rng.choice(["fa5", "ft11", "fs2"])
         )
         for _ in range(count)

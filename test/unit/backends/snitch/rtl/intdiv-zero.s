@@ -1,4 +1,4 @@
-# A division by 0: on RTL, the time of 32 bits of the quotient.
+# A division by 0: on RTL, the time of 32 bits of the quotient, and one cycle.
 .text
 f:
  fld ft3, 0(a0)
