@@ -9,20 +9,30 @@ from typing import Any
 
 from pdojo.backends.measure.worker import most_memory
 from pdojo.dialect.ops import KernelOp
-from pdojo.errors import UsageError
 from pdojo.library.choosing import Chooser, check_search
 from pdojo.library.devices import DeviceFiles, choose_for_devices, device_files, devices_of
 from pdojo.library.dispatch import Program, sources_of
 from pdojo.library.entries import PlannedEntry, entries_of
 from pdojo.library.levels import Level, levels_of, runs_here
 from pdojo.library.linking import CCompiler, compiler_for
-from pdojo.library.manifest import MANIFEST, Entry, Manifest, Variant, digests, library_path
+from pdojo.library.manifest import (
+    MANIFEST,
+    Entry,
+    Manifest,
+    Variant,
+    digests,
+    kernel_path,
+    library_path,
+    machine_path,
+    trace_path,
+)
 from pdojo.library.packaging import package_files
+from pdojo.library.paths import inside
 from pdojo.library.programs import BuildListener, Job, Made, ProgramMaker, jobs_of, tool_versions
 from pdojo.library.publishing import Check, Workplace
 from pdojo.library.schema import schema_text
 from pdojo.library.spec import LibrarySpec
-from pdojo.library.wheel import python_version, wheel
+from pdojo.library.wheel import wheel
 from pdojo.search.database import Database
 
 _RUNTIME = ("runtime.c", "runtime.h")
@@ -52,7 +62,6 @@ def build_library(
     listener.step("reading the kernels")
     levels = levels_of(spec, measure=spec.tuning.measure)
     check_search(spec.tuning)
-    _check_version(spec)
     devices = devices_of(spec)
     compilers = {level.machine.architecture: compiler_for(level.machine.architecture) for level in levels}
     most = most_memory() if any(runs_here(level.machine) for level in levels) else None
@@ -73,13 +82,6 @@ def build_library(
         listener.step("checking")
         workplace.publish(check)
     return found
-
-
-def _check_version(spec: LibrarySpec) -> None:
-    try:
-        python_version(spec.version)
-    except UsageError as error:
-        raise spec.error(f"key 'version': {error}") from None
 
 
 def _triples(levels: Sequence[Level]) -> list[str]:
@@ -103,9 +105,9 @@ def assemble(
         **texts,
         **devices.files,
         "manifest.schema.json": schema_text(),
-        **{f"machines/{level.name}.toml": level.text(spec.name) for level in levels},
-        **{f"kernels/{entry.name}.pdojo": entry.text for entry in entries},
-        **{f"traces/{made.job.name}.trace": made.facts["trace"] for made in done},
+        **{machine_path(level.name): level.text(spec.name) for level in levels},
+        **{kernel_path(entry.name): entry.text for entry in entries},
+        **{trace_path(made.job.name): made.facts["trace"] for made in done},
         **{f"source/{name}": (Path(__file__).parent / name).read_text(encoding="utf-8") for name in _RUNTIME},
         f"source/{spec.name}.h": sources.header,
         "source/dispatch.c": sources.dispatch,
@@ -118,7 +120,7 @@ def assemble(
         own = [made.job for made in done if made.job.level.machine.architecture == architecture]
         objects = [f"../programs/{job.name}.o" for job in own]
         output = library_path(spec.name, own[0].level.triple)
-        (workplace.library / output).parent.mkdir(parents=True, exist_ok=True)
+        inside(workplace.library, output).parent.mkdir(parents=True, exist_ok=True)
         compiler.link(workplace.library, objects, spec.name, output)
     bare = Manifest(
         spec.name,
@@ -133,7 +135,7 @@ def assemble(
         devices.programs,
     )
     for triple in bare.triples:
-        made = wheel(bare, (workplace.library / bare.library(triple)).read_bytes(), texts["LICENSE"])
+        made = wheel(bare, inside(workplace.library, bare.library(triple)).read_bytes(), texts["LICENSE"])
         workplace.write(f"wheel/{made.name}", made.data)
     found = replace(bare, files=digests(workplace.library))
     workplace.write(MANIFEST, found.text())
@@ -153,7 +155,7 @@ def _program(facts: Mapping[str, Any]) -> Program:
 def _entry(entry: PlannedEntry, done: Sequence[Made]) -> Entry:
     variants = [_variant(made.job, made.facts) for made in done if made.job.entry is entry]
     permitted = tuple(each.value for each in entry.kernel.permitted)
-    path = f"kernels/{entry.name}.pdojo"
+    path = kernel_path(entry.name)
     return Entry(
         entry.name, entry.operator, entry.sizes, entry.arrays, permitted, path, entry.dispatch, tuple(variants)
     )
@@ -161,7 +163,7 @@ def _entry(entry: PlannedEntry, done: Sequence[Made]) -> Entry:
 
 def _variant(job: Job, facts: Mapping[str, Any]) -> Variant:
     shared, thread = facts["workspace"]
-    trace = f"traces/{job.name}.trace"
+    trace = trace_path(job.name)
     return Variant(
         job.level.name, job.align, trace, facts["symbol"], facts["program"], facts["object"], (shared, thread)
     )

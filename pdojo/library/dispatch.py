@@ -8,10 +8,11 @@ from itertools import groupby
 from math import prod
 
 from pdojo.dialect.functions import byte_width
-from pdojo.library.entries import FUNCTIONS, PlannedEntry
+from pdojo.library.entries import PlannedEntry
 from pdojo.library.features import feature_tests, state_of
 from pdojo.library.interface import Operator, header_text, operators_of
 from pdojo.library.levels import TILES, Level
+from pdojo.library.naming import FUNCTIONS
 from pdojo.library.spec import LibrarySpec
 
 _MACROS = {"x86_64": "__x86_64__", "aarch64": "__aarch64__", "riscv64": "__riscv"}

@@ -18,10 +18,10 @@ from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError
-from pdojo.library.choosing import ALIGNED, UNALIGNED, Choice, Chooser
+from pdojo.library.choosing import Choice, Chooser
 from pdojo.library.entries import PlannedEntry
 from pdojo.library.levels import Level
-from pdojo.library.manifest import digest
+from pdojo.library.manifest import ALIGNED, UNALIGNED, digest, program_name
 from pdojo.library.objects import CompiledProgram, compile_program
 from pdojo.library.publishing import Workplace
 from pdojo.library.spec import LibrarySpec
@@ -47,8 +47,7 @@ class Job:
     @property
     def name(self) -> str:
         """A unique name, for files and symbols."""
-        ending = "" if self.align == ALIGNED else "-unaligned"
-        return f"{self.entry.name}-{self.level.name}{ending}"
+        return program_name(self.entry.name, self.level.name, self.align)
 
     @property
     def aligned_name(self) -> str:

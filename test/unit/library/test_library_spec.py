@@ -161,9 +161,8 @@ def test_names_that_are_too_long(tmp_path: Path) -> None:
 
 
 def test_a_version_that_wheels_cannot_have(tmp_path: Path) -> None:
-    spec = spec_of({**GOOD, "version": "1.0.0-nightly"}, "s", tmp_path)
     with pytest.raises(UsageError, match=r"^s: key 'version': '1\.0\.0-nightly' is no version of a Python package"):
-        build_library(spec, tmp_path / "dist", check=fail)
+        spec_of({**GOOD, "version": "1.0.0-nightly"}, "s", tmp_path)
 
 
 def test_entries_need_files_of_their_own(tmp_path: Path) -> None:
