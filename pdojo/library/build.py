@@ -24,6 +24,7 @@ from pdojo.library.manifest import (
     kernel_path,
     library_path,
     machine_path,
+    soname,
     trace_path,
 )
 from pdojo.library.packaging import package_files
@@ -119,9 +120,12 @@ def assemble(
     for architecture, compiler in compilers.items():
         own = [made.job for made in done if made.job.level.machine.architecture == architecture]
         objects = [f"../programs/{job.name}.o" for job in own]
-        output = library_path(spec.name, own[0].level.triple)
-        inside(workplace.library, output).parent.mkdir(parents=True, exist_ok=True)
-        compiler.link(workplace.library, objects, spec.name, output)
+        output, loaded = library_path(spec.name, own[0].level.triple), soname(spec.name, spec.version)
+        place = inside(workplace.library, output)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        compiler.link(workplace.library, objects, loaded, output)
+        # A copy, as a library has no links, which some archives lose.
+        place.with_name(loaded).write_bytes(place.read_bytes())
     bare = Manifest(
         spec.name,
         spec.version,

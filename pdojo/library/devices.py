@@ -20,6 +20,7 @@ from pdojo.library.entries import PlannedEntry
 from pdojo.library.levels import Level
 from pdojo.library.loader import LoadedEntry, loader_texts
 from pdojo.library.manifest import ALIGNED, DeviceProgram, Variant, digest, machine_path, program_name, trace_path
+from pdojo.library.naming import licence_line
 from pdojo.library.spec import LibrarySpec
 from pdojo.search.tuning.scheduled_kernel import make_moves
 
@@ -132,7 +133,7 @@ class _DeviceFiles:
             self.files[machine_path(device.name)] = device.text(self._spec.name)
         if self._loaded:
             stem = "".join(c if c.isalnum() else "_" for c in f"{self._spec.prefix}_{device.name}")
-            texts = loader_texts(self._spec.name, stem, device.machine.backend, self._loaded)
+            texts = loader_texts(self._spec.name, stem, device.machine.backend, self._loaded, self._spec.licence)
             texts[_LOADER] = (Path(__file__).parent / _LOADER).read_text(encoding="utf-8")
             self.files |= {f"{folder}/{name}": text for name, text in texts.items()}
 
@@ -155,7 +156,8 @@ class _DeviceFiles:
         printed = device_text(choice.kernel, spelling=compiler.spelling, machine=described)
         source, image = (f"{choice.entry.name}.{ending}" for ending in ENDINGS[described.backend])
         self._loaded.append(LoadedEntry(choice.entry, image, made))
-        return {source: printed.text, image: made.image.data}, made.workspace_bytes
+        text = f"{licence_line(self._spec.licence)}\n{printed.text}"
+        return {source: text, image: made.image.data}, made.workspace_bytes
 
 
 def _facts(choice: DeviceChoice, file: str, code: str | bytes, workspace: int) -> DeviceProgram:

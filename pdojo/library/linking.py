@@ -44,10 +44,10 @@ class CCompiler:
             asked = [*self.command[:-3], "version"]
         return _ran(asked, Path(), self.title).partition("\n")[0].strip()
 
-    def link(self, folder: Path, objects: Sequence[str], name: str, output: str) -> None:
-        """Compile `source/` and link it with object files to `output`; all paths are relative to `folder`.
+    def link(self, folder: Path, objects: Sequence[str], soname: str, output: str) -> None:
+        """Compile `source/` and link it with object files to the library `output`, which programs load as `soname`.
 
-        Raises LoweringError with the compiler's message.
+        All paths are relative to `folder`. Raises LoweringError with the compiler's message.
         """
         compiled: list[str] = []
         for source in SOURCES:
@@ -56,7 +56,7 @@ class CCompiler:
         # A file of arguments: there may be thousands of objects.
         (folder / "link.txt").write_text("\n".join([*compiled, *objects]) + "\n", encoding="utf-8")
         # An argument of its own: the compiler splits those of -Wl at commas.
-        library = ("-Xlinker", "-soname", "-Xlinker", f"lib{name}.so")
+        library = ("-Xlinker", "-soname", "-Xlinker", soname)
         exports = "-Wl,--version-script=source/exports.map"
         wanted = [*self.command, "-shared", *library, exports, *_LINKED, "-o", output, "@link.txt", "-pthread", "-lm"]
         _ran(wanted, folder, self.title)

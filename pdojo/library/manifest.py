@@ -120,8 +120,18 @@ def triple_of(architecture: str) -> str:
 
 
 def library_path(name: str, triple: str) -> str:
-    """Path of the shared library of a triple, relative to the library's folder."""
+    """Path of the shared library of a triple, relative to the library's folder, as linkers find it."""
     return f"lib/{triple}/lib{name}.so"
+
+
+def soname(name: str, version: str) -> str:
+    """The name by which programs load a library: versions with the same first number are compatible."""
+    return f"lib{name}.so.{major(version)}"
+
+
+def major(version: str) -> str:
+    """The first number of a version."""
+    return version.partition(".")[0]
 
 
 def digest(data: bytes) -> str:

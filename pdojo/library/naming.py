@@ -71,6 +71,11 @@ def licence_problem(licence: str) -> str | None:
     return None if _SPDX.fullmatch(licence) else f"{shown(licence)} is no SPDX expression, such as Apache-2.0"
 
 
+def licence_line(licence: str) -> str:
+    """The line of C source that names its licence."""
+    return f"/* SPDX-License-Identifier: {licence} */"
+
+
 def python_version(version: str) -> str:
     """A version in the form that Python packages have: `1.0.0-rc.1` is `1.0.0rc1`. Raises UsageError if it has none."""
     found = _VERSION.fullmatch(version)

@@ -269,7 +269,7 @@ def test_names_are_arguments_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_p
         return title
 
     monkeypatch.setattr(linking, "_ran", recorded)
-    CCompiler(("cc",), "cc").link(tmp_path, ["a.o"], "x,-plugin,y", "lib/x.so")
+    CCompiler(("cc",), "cc").link(tmp_path, ["a.o"], "libx,-plugin,y.so", "lib/x.so")
     place = ran.index("-soname")
     assert ran[place - 1] == ran[place + 1] == "-Xlinker"
     assert [word for word in ran if "plugin" in word] == [ran[place + 2]]
