@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +16,6 @@ from pdojo.errors import MeasurementError, UsageError
 from pdojo.files import check_name, read_text, replace_file
 from pdojo.library.manifest import FORMAT, LARGEST, MANIFEST, differing
 from pdojo.library.paths import inside
-
-Check = Callable[[Path], object]
-"""Checks a finished library before it is published; raises PdojoError for a fault."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +72,8 @@ class Workplace:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(text.encode() if isinstance(text, str) else text)
 
-    def publish(self, check: Check) -> None:
-        """Check the library, give it its place, and remove this folder."""
-        check(self.library)
+    def publish(self) -> None:
+        """Give the library its place, and remove this folder."""
         if self.destination.exists():
             # Two renames: a process that is killed between them leaves the old library, which `opened` puts back.
             shutil.rmtree(self._old, ignore_errors=True)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pdojo.dialect.machines.machine import Machine
-from pdojo.errors import MeasurementError, PdojoError
+from pdojo.errors import PdojoError
 from pdojo.files import read_text
 from pdojo.library.devices import check_device
-from pdojo.library.findings import Finding, Listener
+from pdojo.library.findings import Finding, Listener, UnprovedError
 from pdojo.library.levels import check_level, read_level, runs_here
 from pdojo.library.manifest import LARGEST, MANIFEST, Entry, Manifest, differing, machine_path, triple_of
 from pdojo.library.paths import inside
@@ -73,10 +73,10 @@ def _run(made: Path, manifest: Manifest, machines: dict[str, Machine], listener:
 
 
 def check_proof(folder: Path, listener: Listener | None = None) -> None:
-    """Raise MeasurementError with all faults of a library, if it has any."""
+    """Raise UnprovedError with all faults of a library, if it has any."""
     findings = verify(folder, listener)
     if findings:
-        raise MeasurementError("\n".join(["the library is not proved:", *map(str, findings)]))
+        raise UnprovedError(findings)
 
 
 def _files(folder: Path, manifest: Manifest) -> Iterator[Finding]:
