@@ -37,8 +37,9 @@ from pdojo.dialect.semantics.oracle.instances import count_instances
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import MeasurementError, UsageError, did_you_mean
 from pdojo.library.expected import INTERPRETED
-from pdojo.library.levels import read_level, runs_here, triple_of
-from pdojo.library.manifest import Entry, Manifest
+from pdojo.library.levels import read_level, runs_here
+from pdojo.library.manifest import Entry, Manifest, triple_of
+from pdojo.library.paths import inside
 from pdojo.library.plain import plain_kernel
 from pdojo.library.replaying import replayed, workload_of
 from pdojo.library.schema import read_manifest
@@ -65,7 +66,7 @@ class Run:
         workload = workload_of(entry, plain)
         variant = max((v for v in entry.variants if v.level == self.machine.name), key=lambda v: v.align)
         program = replayed(self.folder, variant, plain, self.machine).after
-        library = self.folder / self.manifest.library(triple_of(self.machine.architecture))
+        library = inside(self.folder, self.manifest.library(triple_of(self.machine.architecture)))
         subjects: list[tuple[MeasuredProgram | Peer, JSON]] = [
             (MeasuredProgram.of(program, self.machine), {"library": PROCESS, "variant": self.machine.name}),
             (entry_peer(library, self.manifest.prefix, entry), {"library": OURS, "variant": library.name}),

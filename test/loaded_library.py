@@ -16,9 +16,8 @@ from pdojo.backends.calling.arrays import aligned_empty
 from pdojo.dialect.machines.registry import host
 from pdojo.errors import UsageError
 from pdojo.library.build import build_library
-from pdojo.library.levels import triple_of
 from pdojo.library.linking import compiler_for
-from pdojo.library.manifest import Manifest
+from pdojo.library.manifest import Manifest, triple_of
 from pdojo.library.publishing import check_digests
 from pdojo.library.spec import LibrarySpec, spec_of
 

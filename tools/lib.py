@@ -55,6 +55,8 @@ def parser() -> Arguments:
     add.add_argument("spec", metavar="SPEC.toml", nargs="?", type=Path, help="kernels, sizes, types, machines, effort")
     add.add_argument("-o", "--output", metavar="FOLDER", type=Path, required=True, help="the folder of the library")
     add.add_argument("--force", action="store_true", help="replace a library that is in the folder")
+    text = "leave out entries that have no program, or a wrong one, instead of refusing the library"
+    add.add_argument("--keep-going", action="store_true", help=text)
     add.add_argument("--from", dest="onnx", metavar="MODEL.onnx", help="the kernels of an ONNX model, as operators")
     add.add_argument("--shape", metavar="AxBxC", help="unknown extents of the ONNX model by name, N=2; 1 by default")
     add.add_argument(

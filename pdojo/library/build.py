@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pdojo.backends.measure.worker import most_memory
 from pdojo.dialect.ops import KernelOp
-from pdojo.errors import UsageError
+from pdojo.errors import PdojoError
 from pdojo.library.choosing import Chooser, check_search
 from pdojo.library.devices import DeviceFiles, choose_for_devices, device_files, devices_of
 from pdojo.library.dispatch import Program, sources_of
 from pdojo.library.entries import PlannedEntry, entries_of
+from pdojo.library.findings import UnprovedError
 from pdojo.library.levels import Level, levels_of, runs_here
 from pdojo.library.linking import CCompiler, compiler_for
-from pdojo.library.manifest import MANIFEST, Entry, Manifest, Variant, digests, library_path
+from pdojo.library.manifest import (
+    MANIFEST,
+    Entry,
+    Manifest,
+    Variant,
+    digests,
+    kernel_path,
+    library_path,
+    machine_path,
+    soname,
+    trace_path,
+)
 from pdojo.library.packaging import package_files
+from pdojo.library.paths import inside
 from pdojo.library.programs import BuildListener, Job, Made, ProgramMaker, jobs_of, tool_versions
-from pdojo.library.publishing import Check, Workplace
+from pdojo.library.publishing import Workplace
 from pdojo.library.schema import schema_text
 from pdojo.library.spec import LibrarySpec
-from pdojo.library.wheel import python_version, wheel
+from pdojo.library.wheel import wheel
 from pdojo.search.database import Database
 
 _RUNTIME = ("runtime.c", "runtime.h")
+
+
+Check = Callable[[Path], object]
+"""Checks a finished library before it is published; raises UnprovedError for faults."""
 
 
 def build_library(
@@ -37,22 +54,22 @@ def build_library(
     database: Database | None = None,
     listener: BuildListener | None = None,
     force: bool = False,
+    keep_going: bool = False,
 ) -> Manifest:
     """Build the library of a specification and of the kernels of models in the folder `destination`.
 
     What the database lacks is tuned on this computer, and stored there. A build that was interrupted goes on where it
     ended. `check` is called with the finished folder before it takes its place: `check_proof` of
-    `pdojo.library.verify`. With `force`, a library in `destination` is replaced. The same specification and database
-    give the same bytes.
+    `pdojo.library.verify`. With `force`, a library in `destination` is replaced. With `keep_going`, entries without a
+    program, or with a wrong one, are left out. The same specification and database give the same bytes.
 
     Raises UsageError for a wrong specification and a destination that is taken, LoweringError if the C compiler fails,
-    MeasurementError or InvalidKernel if a program cannot be tuned.
+    MeasurementError or InvalidKernel, after all other programs were made, if a program cannot be tuned.
     """
     listener = listener or BuildListener()
     listener.step("reading the kernels")
     levels = levels_of(spec, measure=spec.tuning.measure)
     check_search(spec.tuning)
-    _check_version(spec)
     devices = devices_of(spec)
     compilers = {level.machine.architecture: compiler_for(level.machine.architecture) for level in levels}
     most = most_memory() if any(runs_here(level.machine) for level in levels) else None
@@ -61,25 +78,58 @@ def build_library(
     workplace = Workplace(destination.absolute())
     with workplace.opened(force=force):
         chooser = Chooser(spec.tuning, database or Database.in_memory(), listener)
-        done = ProgramMaker(spec, workplace, chooser, listener).made(jobs_of(levels, entries))
-        workplace.begin()
-        if devices:
-            listener.step("compiling for devices")
-        on_devices = device_files(spec, choose_for_devices(devices, entries))
-        for reason in on_devices.left_out:
-            listener.left_out(reason)
-        listener.step("linking")
-        found = assemble(spec, workplace, levels, entries, done, compilers, texts, on_devices)
-        listener.step("checking")
-        workplace.publish(check)
+        done, failed = ProgramMaker(spec, workplace, chooser, listener).made(jobs_of(levels, entries))
+        if failed:
+            entries = _without(entries, failed, keep_going=keep_going)
+        while True:
+            workplace.begin()
+            if devices:
+                listener.step("compiling for devices")
+            on_devices = device_files(spec, choose_for_devices(devices, entries))
+            for reason in on_devices.left_out:
+                listener.left_out(reason)
+            listener.step("linking")
+            names = {entry.name for entry in entries}
+            own = [made for made in done if made.job.entry.name in names]
+            found = assemble(spec, workplace, levels, entries, own, compilers, texts, on_devices)
+            listener.step("checking")
+            try:
+                check(workplace.library)
+                break
+            except UnprovedError as error:
+                if not keep_going or not all(finding.entry for finding in error.findings):
+                    raise
+                for finding in error.findings:
+                    listener.failed(str(finding))
+                wrong = {finding.entry: error for finding in error.findings}
+                entries = _without(entries, wrong, keep_going=True)
+        workplace.publish()
     return found
 
 
-def _check_version(spec: LibrarySpec) -> None:
-    try:
-        python_version(spec.version)
-    except UsageError as error:
-        raise spec.error(f"key 'version': {error}") from None
+def _without(
+    entries: Sequence[PlannedEntry], failed: Mapping[str, PdojoError], *, keep_going: bool
+) -> tuple[PlannedEntry, ...]:
+    """The entries without those that failed, and without halves of pairs of chunk and row.
+
+    Raises the error if none is left, and, unless `keep_going`, in any case.
+    """
+    halves = {_pair(entry) for entry in entries if entry.name in failed and entry.dispatch != "exact"}
+    whole = [entry for entry in entries if entry.dispatch == "exact" or _pair(entry) not in halves]
+    rest = tuple(entry for entry in whole if entry.name not in failed)
+    if keep_going and rest:
+        return rest
+    first = next(iter(failed.values()))
+    if isinstance(first, UnprovedError):
+        raise first
+    others = "" if len(failed) == 1 else f"; {len(failed)} of {len(entries)} entries fail"
+    remedy = "" if not rest else "; the programs of the others are kept, and --keep-going leaves out those that fail"
+    raise type(first)(f"{first}{others}{remedy}")
+
+
+def _pair(entry: PlannedEntry) -> tuple[str, tuple[int, ...]]:
+    """The facts that a chunk kernel and its one-row kernel share."""
+    return entry.operator, tuple(entry.sizes.values())[1:]
 
 
 def _triples(levels: Sequence[Level]) -> list[str]:
@@ -103,9 +153,9 @@ def assemble(
         **texts,
         **devices.files,
         "manifest.schema.json": schema_text(),
-        **{f"machines/{level.name}.toml": level.text(spec.name) for level in levels},
-        **{f"kernels/{entry.name}.pdojo": entry.text for entry in entries},
-        **{f"traces/{made.job.name}.trace": made.facts["trace"] for made in done},
+        **{machine_path(level.name): level.text(spec.name) for level in levels},
+        **{kernel_path(entry.name): entry.text for entry in entries},
+        **{trace_path(made.job.name): made.facts["trace"] for made in done},
         **{f"source/{name}": (Path(__file__).parent / name).read_text(encoding="utf-8") for name in _RUNTIME},
         f"source/{spec.name}.h": sources.header,
         "source/dispatch.c": sources.dispatch,
@@ -117,9 +167,12 @@ def assemble(
     for architecture, compiler in compilers.items():
         own = [made.job for made in done if made.job.level.machine.architecture == architecture]
         objects = [f"../programs/{job.name}.o" for job in own]
-        output = library_path(spec.name, own[0].level.triple)
-        (workplace.library / output).parent.mkdir(parents=True, exist_ok=True)
-        compiler.link(workplace.library, objects, spec.name, output)
+        output, loaded = library_path(spec.name, own[0].level.triple), soname(spec.name, spec.version)
+        place = inside(workplace.library, output)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        compiler.link(workplace.library, objects, loaded, output)
+        # A copy, as a library has no links, which some archives lose.
+        place.with_name(loaded).write_bytes(place.read_bytes())
     bare = Manifest(
         spec.name,
         spec.version,
@@ -133,7 +186,7 @@ def assemble(
         devices.programs,
     )
     for triple in bare.triples:
-        made = wheel(bare, (workplace.library / bare.library(triple)).read_bytes(), texts["LICENSE"])
+        made = wheel(bare, inside(workplace.library, bare.library(triple)).read_bytes(), texts["LICENSE"])
         workplace.write(f"wheel/{made.name}", made.data)
     found = replace(bare, files=digests(workplace.library))
     workplace.write(MANIFEST, found.text())
@@ -153,7 +206,7 @@ def _program(facts: Mapping[str, Any]) -> Program:
 def _entry(entry: PlannedEntry, done: Sequence[Made]) -> Entry:
     variants = [_variant(made.job, made.facts) for made in done if made.job.entry is entry]
     permitted = tuple(each.value for each in entry.kernel.permitted)
-    path = f"kernels/{entry.name}.pdojo"
+    path = kernel_path(entry.name)
     return Entry(
         entry.name, entry.operator, entry.sizes, entry.arrays, permitted, path, entry.dispatch, tuple(variants)
     )
@@ -161,7 +214,7 @@ def _entry(entry: PlannedEntry, done: Sequence[Made]) -> Entry:
 
 def _variant(job: Job, facts: Mapping[str, Any]) -> Variant:
     shared, thread = facts["workspace"]
-    trace = f"traces/{job.name}.trace"
+    trace = trace_path(job.name)
     return Variant(
         job.level.name, job.align, trace, facts["symbol"], facts["program"], facts["object"], (shared, thread)
     )

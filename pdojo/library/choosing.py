@@ -12,6 +12,7 @@ from pdojo.dialect.machines.registry import host
 from pdojo.errors import DatabaseError
 from pdojo.library.entries import PlannedEntry
 from pdojo.library.levels import Level
+from pdojo.library.manifest import ALIGNED
 from pdojo.library.spec import TuningSpec
 from pdojo.search.database import Database, Problem, SearchMemory
 from pdojo.search.database.decisions import DecisionMemory, find_decision, keep_decision
@@ -25,8 +26,6 @@ from pdojo.transforms.trace import Trace
 
 PASS = "heuristic"
 """The expert pass of libraries."""
-ALIGNED, UNALIGNED = 64, 1
-"""Alignments of the two variants: of a cache line, and of the elements."""
 How = Literal["plain", "pass", "database", "tuned", "adapted"]
 """Where moves come from; `adapted` are those of the aligned variant as far as they are legal."""
 

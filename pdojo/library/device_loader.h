@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Programs of a GPU, launched through its driver's library, which is opened when a program loads the first image. A
    generated file defines the names of one vendor and the type of a library, PD_DEVICE, and includes this file. */
 #include <dlfcn.h>

@@ -10,15 +10,17 @@ from pathlib import Path
 from pdojo.backends.gpu.images import Clang, DeviceCompiler, ImageCache, Nvrtc
 from pdojo.backends.gpu.resources import MissingTool
 from pdojo.dialect.assumptions import with_alignment
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.errors import LoweringError, PdojoError
-from pdojo.library.choosing import ALIGNED, PASS
+from pdojo.errors import LoweringError, PdojoError, UsageError
+from pdojo.library.choosing import PASS
 from pdojo.library.entries import PlannedEntry
 from pdojo.library.levels import Level
 from pdojo.library.loader import LoadedEntry, loader_texts
-from pdojo.library.manifest import DeviceProgram, Variant, digest
+from pdojo.library.manifest import ALIGNED, DeviceProgram, Variant, digest, machine_path, program_name, trace_path
+from pdojo.library.naming import licence_line
 from pdojo.library.spec import LibrarySpec
 from pdojo.search.tuning.scheduled_kernel import make_moves
 
@@ -42,7 +44,7 @@ class DeviceChoice:
     @property
     def name(self) -> str:
         """A unique name, for files."""
-        return f"{self.entry.name}-{self.device.name}"
+        return program_name(self.entry.name, self.device.name, ALIGNED)
 
 
 @dataclass(frozen=True)
@@ -63,12 +65,17 @@ def devices_of(spec: LibrarySpec) -> tuple[Level, ...]:
     for name in spec.devices:
         try:
             described = machine(str(spec.folder / name) if name.endswith(".toml") else name)
+            check_device(described)
         except PdojoError as error:
             raise spec.error(f"key 'devices': {error}") from None
-        if described.backend not in (*COMPILERS, SNITCH):
-            raise spec.error(f"key 'devices': '{name}' is no GPU and no Snitch core; CPUs are levels")
         found.append(Level(described, described))
     return tuple(found)
+
+
+def check_device(described: Machine) -> None:
+    """Raise UsageError for a machine that is no device of libraries."""
+    if described.backend not in (*COMPILERS, SNITCH):
+        raise UsageError(f"'{described.name}' is no GPU and no Snitch core; CPUs are levels")
 
 
 def device_tools(devices: Iterable[Level]) -> dict[str, str]:
@@ -119,14 +126,14 @@ class _DeviceFiles:
                 continue
             files, workspace = made
             self.files |= {f"{folder}/{name}": data for name, data in files.items()}
-            self.files[f"traces/{choice.name}.trace"] = choice.trace
+            self.files[trace_path(choice.name)] = choice.trace
             image = list(files)[-1]
             self.programs.append(_facts(choice, f"{folder}/{image}", files[image], workspace))
         if any(program.variant.level == device.name for program in self.programs):
-            self.files[f"machines/{device.name}.toml"] = device.text(self._spec.name)
+            self.files[machine_path(device.name)] = device.text(self._spec.name)
         if self._loaded:
             stem = "".join(c if c.isalnum() else "_" for c in f"{self._spec.prefix}_{device.name}")
-            texts = loader_texts(self._spec.name, stem, device.machine.backend, self._loaded)
+            texts = loader_texts(self._spec.name, stem, device.machine.backend, self._loaded, self._spec.licence)
             texts[_LOADER] = (Path(__file__).parent / _LOADER).read_text(encoding="utf-8")
             self.files |= {f"{folder}/{name}": text for name, text in texts.items()}
 
@@ -149,12 +156,13 @@ class _DeviceFiles:
         printed = device_text(choice.kernel, spelling=compiler.spelling, machine=described)
         source, image = (f"{choice.entry.name}.{ending}" for ending in ENDINGS[described.backend])
         self._loaded.append(LoadedEntry(choice.entry, image, made))
-        return {source: printed.text, image: made.image.data}, made.workspace_bytes
+        text = f"{licence_line(self._spec.licence)}\n{printed.text}"
+        return {source: text, image: made.image.data}, made.workspace_bytes
 
 
 def _facts(choice: DeviceChoice, file: str, code: str | bytes, workspace: int) -> DeviceProgram:
     data = code.encode() if isinstance(code, str) else code
     program = digest(print_notation(choice.kernel).encode())
-    trace = f"traces/{choice.name}.trace"
+    trace = trace_path(choice.name)
     variant = Variant(choice.device.name, ALIGNED, trace, choice.name, program, digest(data), (workspace, 0))
     return DeviceProgram(choice.entry.name, file, variant)

@@ -8,10 +8,12 @@ from itertools import groupby
 from math import prod
 
 from pdojo.dialect.functions import byte_width
-from pdojo.library.entries import FUNCTIONS, PlannedEntry
+from pdojo.library.entries import PlannedEntry
 from pdojo.library.features import feature_tests, state_of
 from pdojo.library.interface import Operator, header_text, operators_of
 from pdojo.library.levels import TILES, Level
+from pdojo.library.manifest import major
+from pdojo.library.naming import FUNCTIONS, licence_line
 from pdojo.library.spec import LibrarySpec
 
 _MACROS = {"x86_64": "__x86_64__", "aarch64": "__aarch64__", "riscv64": "__riscv"}
@@ -49,7 +51,7 @@ def sources_of(
     operators = operators_of(entries)
     names = [*FUNCTIONS, *(each.name for each in operators)]
     exports = "".join(f"    {spec.prefix}_{name};\n" for name in names)
-    node = f"{spec.prefix.upper()}_{spec.version.split('.')[0]}"
+    node = f"{spec.prefix.upper()}_{major(spec.version)}"
     return Sources(
         header_text(spec, operators),
         "\n".join(_dispatch(spec, levels, operators, programs)) + "\n",
@@ -61,6 +63,7 @@ def _dispatch(
     spec: LibrarySpec, levels: Sequence[Level], operators: Sequence[Operator], programs: Programs
 ) -> Iterator[str]:
     prefix, upper = spec.prefix, spec.prefix.upper()
+    yield licence_line(spec.licence)
     yield f'#include "{spec.name}.h"\n#include "runtime.h"\n'
     yield "/* Levels, best first, and the programs for each of them. */\n"
     for number, (architecture, group) in enumerate(groupby(levels, lambda level: level.machine.architecture)):

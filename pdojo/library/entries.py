@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Literal
 
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.common.placement import plan_memory
@@ -19,15 +18,12 @@ from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError, UsageError
 from pdojo.kernels import Workload
-from pdojo.library.manifest import Array
+from pdojo.library.manifest import Array, Dispatch, entry_name, order_of
+from pdojo.library.naming import TAKEN, operator_problem
 from pdojo.library.rows import rows_problem
 from pdojo.library.sources import KernelSource, SizedKernel, given_source
-from pdojo.library.spec import LibrarySpec, OperatorSpec, checked_name
+from pdojo.library.spec import LibrarySpec, OperatorSpec
 
-Dispatch = Literal["exact", "chunk", "row"]
-FUNCTIONS = ("create", "create_level", "destroy", "message", "version", "level")
-"""Functions of every library, without its prefix; no operator has such a name."""
-_TAKEN = frozenset((*FUNCTIONS, "handle", "code"))
 _GIB = 1 << 30
 MOST_ARRAYS = 32
 """Most arrays of an operator that serves any number of rows (`PD_MOST_ARRAYS` in `runtime.h`)."""
@@ -86,10 +82,10 @@ def entries_of(
                 f"'{twice.name}.pdojo'; give one of the operators another 'name'"
             )
         found += made
-    found += _small(_of_models(models, {*_TAKEN, *(entry.operator for entry in found)}), most_bytes)
+    found += _small(_of_models(models, {*TAKEN, *(entry.operator for entry in found)}), most_bytes)
     if not found:
         raise spec.error("the library has no operators; add [[operators]] to its specification, or name a model")
-    return tuple(sorted(found, key=_order))
+    return tuple(sorted(found, key=lambda entry: order_of(entry.operator, entry.dispatch, entry.sizes)))
 
 
 def _small(entries: Iterable[PlannedEntry], most_bytes: int | None) -> list[PlannedEntry]:
@@ -104,10 +100,6 @@ def _small(entries: Iterable[PlannedEntry], most_bytes: int | None) -> list[Plan
             )
         found.append(entry)
     return found
-
-
-def _order(entry: PlannedEntry) -> tuple[str, int, tuple[int, ...]]:
-    return entry.operator, ("exact", "chunk", "row").index(entry.dispatch), tuple(entry.sizes.values())
 
 
 def _entries(spec: OperatorSpec, source: KernelSource) -> Iterator[PlannedEntry]:
@@ -144,9 +136,10 @@ def _sized(source: KernelSource, sizes: Mapping[str, int], dtype: str | None) ->
 def _operator(name: str, kernel: SizedKernel) -> str:
     """The C function of a kernel without the library's prefix."""
     named = f"{name}_{kernel.element}" if kernel.element is not None else name
-    if named.lower() in _TAKEN:
-        raise UsageError(f"every library has a function '{named}'; choose another name with key 'name'")
-    return checked_name(named.lower(), lambda _, why: UsageError(f"{why}; choose one with key 'name'"))
+    problem = operator_problem(named.lower())
+    if problem is not None:
+        raise UsageError(f"{problem}; choose another name with key 'name'")
+    return named.lower()
 
 
 def _row_entries(
@@ -166,8 +159,7 @@ def _row_entries(
 
 
 def _entry(operator: str, sized: SizedKernel, dispatch: Dispatch, *, is_tuned: bool = True) -> PlannedEntry:
-    shape = "x".join(map(str, sized.sizes.values()))
-    name = "_".join(part for part in (operator, shape, "" if dispatch == "exact" else dispatch) if part)
+    name = entry_name(operator, sized.sizes.values(), dispatch)
     validate(Program(sized.kernel, host()))
     nest = nest_of(sized.kernel)
     arrays = tuple(Array(p.name, p.dtype, p.shape, p.intent.value) for p in parameters_of(nest))

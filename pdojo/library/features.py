@@ -8,9 +8,12 @@ length of the vector registers is read from the register `vlenb`. Names are LLVM
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
+
+if TYPE_CHECKING:
+    from pdojo.dialect.machines.machine import Machine
 
 EAX, EBX, ECX, EDX = range(4)
 _HWCAP, _HWCAP2 = 16, 26

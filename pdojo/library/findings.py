@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from pdojo.errors import MeasurementError
 
 
 class Listener:
@@ -35,3 +38,11 @@ class Finding:
             if name
         )
         return f"{place}: {self.what}" if place else self.what
+
+
+class UnprovedError(MeasurementError):
+    """The faults of a library."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        super().__init__("\n".join(["the library is not proved:", *map(str, findings)]))
+        self.findings = findings

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 from pdojo.backends.c.names import Identifiers
 from pdojo.backends.c.spelling import C_TYPES
+from pdojo.dialect.attributes import Intent
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Access
 from pdojo.library.entries import PlannedEntry
+from pdojo.library.naming import licence_line
 from pdojo.library.spec import LibrarySpec
+from pdojo.math.functions import FUNCTIONS
 
 CODES = {
     "OK": "no error",
@@ -24,6 +30,11 @@ CODES = {
     "ARGUMENT": "the number of threads is not from 0 to 4096",
 }
 """Return codes by their names without the prefix, in the order of `runtime.h`."""
+
+
+_WIDENED = ("arith.extui", "arith.uitofp")
+"""Casts of unsigned integers."""
+_INTEGERS = ("i8", "i16", "i32", "i64")
 
 
 def operators_of(entries: Sequence[PlannedEntry]) -> list[Operator]:
@@ -48,6 +59,19 @@ class Operator:
         """An entry, for what all have: names of sizes and arrays."""
         return self.entries[0]
 
+    @cached_property
+    def unsigned(self) -> frozenset[str]:
+        """The input arrays of signless integers whose elements all statements read as unsigned numbers."""
+        signs: dict[str, set[bool]] = {}
+        for leaf in nest_of(self.first.kernel).leaves:
+            is_unsigned = leaf.function in _WIDENED or (
+                leaf.function in FUNCTIONS and FUNCTIONS[leaf.function].unsigned
+            )
+            for each in leaf.inputs:
+                if isinstance(each, Access) and each.array.intent is Intent.IN and each.array.dtype in _INTEGERS:
+                    signs.setdefault(each.array.name, set()).add(is_unsigned)
+        return frozenset(name for name, found in signs.items() if found == {True})
+
     def parameters(self, prefix: str) -> tuple[str, list[str], list[str]]:
         """The C parameters, and the names of sizes and arrays in them."""
         local = Identifiers(("handle", "sizes", "arrays"))
@@ -56,7 +80,8 @@ class Operator:
         rows = [f"{prefix}_handle *handle", *(f"int64_t {name}" for name in sizes)]
         for array, name in zip(self.first.arrays, arrays, strict=True):
             const = "const " if array.direction == "in" else ""
-            rows.append(f"{const}{C_TYPES[array.dtype]} *{name}")
+            sign = "u" if array.name in self.unsigned else ""
+            rows.append(f"{const}{sign}{C_TYPES[array.dtype]} *{name}")
         return ", ".join(rows), sizes, arrays
 
 
@@ -66,6 +91,7 @@ def header_text(spec: LibrarySpec, operators: Sequence[Operator]) -> str:
     codes = ",\n".join(f"  {upper}_{name} = {number} /* {text} */" for number, (name, text) in enumerate(CODES.items()))
     functions = "\n".join(_declared(each, prefix) for each in operators)
     return f"""\
+{licence_line(spec.licence)}
 /* {spec.name} {spec.version}: tuned kernels, made by pdojo.
 
    Arrays are dense, in row-major order; f16 and bf16 are passed as their bits. A function returns 0 or a code of the

@@ -13,6 +13,8 @@ from pdojo.dialect.machines.registry import host, known_machine, machine
 from pdojo.dialect.machines.writing import machine_text
 from pdojo.errors import PdojoError, UsageError
 from pdojo.library.features import ARCHITECTURES, detectable, feature_tests
+from pdojo.library.manifest import machine_path, triple_of
+from pdojo.library.paths import inside
 from pdojo.library.spec import LibrarySpec
 
 TILES = "amx-tile"
@@ -47,15 +49,22 @@ class Level:
         return machine_text(replace(self.machine, name=f"{library}.{self.name}", description=""), parent)
 
 
-def triple_of(architecture: str) -> str:
-    """LLVM's triple of an architecture."""
-    return f"{architecture}-unknown-linux-gnu"
-
-
 def read_level(folder: Path, name: str) -> Machine:
-    """The machine description of a level of the library in a folder. Raises UsageError for a wrong file."""
-    found = read_machine(folder / "machines" / f"{name}.toml", known_machine)
+    """The machine description of a level of the library in a folder.
+
+    Raises UsageError for a wrong file, and for one that inherits from another file.
+    """
+    found = read_machine(inside(folder, machine_path(name)), known_machine, alone=True)
     return replace(found, name=name)
+
+
+def check_level(described: Machine) -> None:
+    """Raise UsageError for a machine that is no CPU of libraries, or whose features no program can detect."""
+    if described.backend != "llvm" or described.architecture not in ARCHITECTURES:
+        raise UsageError(
+            f"'{described.name}' is no CPU that libraries are for; they are for {', '.join(ARCHITECTURES)}"
+        )
+    feature_tests(described)
 
 
 def levels_of(spec: LibrarySpec, *, measure: bool) -> tuple[Level, ...]:
@@ -90,9 +99,7 @@ def _level(name: str, spec: LibrarySpec) -> Level:
     try:
         path = str(spec.folder / name) if name.endswith(".toml") else name
         described = own_level() if name == HOST else Level(machine(path), machine(path))
-        if described.machine.backend != "llvm" or described.machine.architecture not in ARCHITECTURES:
-            raise UsageError(f"'{name}' is no CPU that libraries are for; they are for {', '.join(ARCHITECTURES)}")
-        feature_tests(described.machine)
+        check_level(described.machine)
     except PdojoError as error:
         raise spec.error(f"key 'levels': {error}") from None
     threads = described.machine.threads if spec.threads is None else spec.threads

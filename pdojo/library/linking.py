@@ -14,6 +14,7 @@ import llvmlite.binding as llvm
 
 from pdojo.backends.llvm.optimize import architecture_of
 from pdojo.errors import LoweringError, UsageError
+from pdojo.library.features import ARCHITECTURES
 
 # Without debugging information, which names folders: zig adds it unless told not to.
 FLAGS = ("-std=gnu11", "-O2", "-g0", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-Wall", "-Wextra")
@@ -43,10 +44,10 @@ class CCompiler:
             asked = [*self.command[:-3], "version"]
         return _ran(asked, Path(), self.title).partition("\n")[0].strip()
 
-    def link(self, folder: Path, objects: Sequence[str], name: str, output: str) -> None:
-        """Compile `source/` and link it with object files to `output`; all paths are relative to `folder`.
+    def link(self, folder: Path, objects: Sequence[str], soname: str, output: str) -> None:
+        """Compile `source/` and link it with object files to the library `output`, which programs load as `soname`.
 
-        Raises LoweringError with the compiler's message.
+        All paths are relative to `folder`. Raises LoweringError with the compiler's message.
         """
         compiled: list[str] = []
         for source in SOURCES:
@@ -54,9 +55,10 @@ class CCompiler:
             _ran([*self.command, *FLAGS, "-c", f"source/{source}", "-o", compiled[-1]], folder, self.title)
         # A file of arguments: there may be thousands of objects.
         (folder / "link.txt").write_text("\n".join([*compiled, *objects]) + "\n", encoding="utf-8")
-        library = f"-Wl,-soname,lib{name}.so"
+        # An argument of its own: the compiler splits those of -Wl at commas.
+        library = ("-Xlinker", "-soname", "-Xlinker", soname)
         exports = "-Wl,--version-script=source/exports.map"
-        wanted = [*self.command, "-shared", library, exports, *_LINKED, "-o", output, "@link.txt", "-pthread", "-lm"]
+        wanted = [*self.command, "-shared", *library, exports, *_LINKED, "-o", output, "@link.txt", "-pthread", "-lm"]
         _ran(wanted, folder, self.title)
         for rest in (*compiled, "link.txt"):
             (folder / rest).unlink()
@@ -64,6 +66,8 @@ class CCompiler:
 
 def compiler_for(architecture: str) -> CCompiler:
     """The C compiler for an architecture. Raises UsageError, with remedies, if there is none."""
+    if architecture not in ARCHITECTURES:
+        raise UsageError(f"libraries are for {', '.join(ARCHITECTURES)}, not for '{architecture}'")
     own = architecture == architecture_of(llvm.get_process_triple())
     names = ["cc", "gcc", "clang"] if own else []
     for name in (*names, f"{architecture}-linux-gnu-gcc"):

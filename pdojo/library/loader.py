@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pdojo.backends.c.names import Identifiers
 from pdojo.backends.gpu.vendors import CUDA_VENDOR, HIP_VENDOR, Vendor
 from pdojo.library.entries import PlannedEntry
+from pdojo.library.naming import licence_line
 
 if TYPE_CHECKING:
     from pdojo.backends.gpu.program import DeviceProgram
@@ -29,13 +30,16 @@ class LoadedEntry:
     program: DeviceProgram
 
 
-def loader_texts(name: str, stem: str, backend: str, entries: Sequence[LoadedEntry]) -> dict[str, str]:
+def loader_texts(name: str, stem: str, backend: str, entries: Sequence[LoadedEntry], licence: str) -> dict[str, str]:
     """The C file and the header that launch programs of a device, by file name; C names begin with `stem`."""
     operators: dict[str, list[LoadedEntry]] = {}
     for each in entries:
         operators.setdefault(each.entry.operator, []).append(each)
-    header = "\n".join(_header(name, stem, VENDORS[backend], operators)) + "\n"
-    return {f"{stem}.h": header, f"{stem}.c": "\n".join(_source(stem, VENDORS[backend], entries, operators)) + "\n"}
+    texts = {
+        f"{stem}.h": _header(name, stem, VENDORS[backend], operators),
+        f"{stem}.c": _source(stem, VENDORS[backend], entries, operators),
+    }
+    return {file: "\n".join([licence_line(licence), *lines]) + "\n" for file, lines in texts.items()}
 
 
 def _parameters(stem: str, entry: PlannedEntry) -> tuple[list[str], list[str], str]:

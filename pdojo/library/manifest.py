@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
 from pdojo.files import read_bytes
+from pdojo.library.paths import contents
 
 FORMAT = "pdojo library"
 VERSION = 1
 MANIFEST = "manifest.json"
 LARGEST = 1 << 30
 """Most bytes of a file of a library."""
+Dispatch = Literal["exact", "chunk", "row"]
+ALIGNED, UNALIGNED = 64, 1
+"""Alignments of the two variants: of a cache line, and of the elements."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ class Entry:
     """Classes of rounding changes that the kernel permits."""
     kernel: str
     """Path of the plain kernel, relative to the library's folder."""
-    dispatch: Literal["exact", "chunk", "row"]
+    dispatch: Dispatch
     """`exact`: serves its sizes; `chunk`, `row`: part of an operator that serves any size of dimension 0."""
     variants: tuple[Variant, ...]
 
@@ -110,9 +114,24 @@ class Manifest:
         return json.dumps({"format": FORMAT, "format_version": VERSION, **asdict(self)}, indent=2) + "\n"
 
 
+def triple_of(architecture: str) -> str:
+    """LLVM's triple of an architecture."""
+    return f"{architecture}-unknown-linux-gnu"
+
+
 def library_path(name: str, triple: str) -> str:
-    """Path of the shared library of a triple, relative to the library's folder."""
+    """Path of the shared library of a triple, relative to the library's folder, as linkers find it."""
     return f"lib/{triple}/lib{name}.so"
+
+
+def soname(name: str, version: str) -> str:
+    """The name by which programs load a library: versions with the same first number are compatible."""
+    return f"lib{name}.so.{major(version)}"
+
+
+def major(version: str) -> str:
+    """The first number of a version."""
+    return version.partition(".")[0]
 
 
 def digest(data: bytes) -> str:
@@ -121,9 +140,43 @@ def digest(data: bytes) -> str:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of every file below `folder` but the manifest, by relative path, sorted."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST)
-    return {path.relative_to(folder).as_posix(): digest(read_bytes(path, LARGEST)) for path in files}
+    """SHA-256 of every regular file below `folder` but the manifest, by relative path, sorted."""
+    return {path: digest(read_bytes(folder / path, LARGEST)) for path, fault in _listed(folder) if fault is None}
+
+
+def _listed(folder: Path) -> list[tuple[str, str | None]]:
+    return sorted(((path, fault) for path, fault in contents(folder) if path != MANIFEST), key=lambda each: each[0])
+
+
+def order_of(operator: str, dispatch: Dispatch, sizes: Mapping[str, int]) -> tuple[str, int, tuple[int, ...]]:
+    """The key by which entries are sorted."""
+    return operator, ("exact", "chunk", "row").index(dispatch), tuple(sizes.values())
+
+
+def entry_name(operator: str, sizes: Iterable[int], dispatch: Dispatch) -> str:
+    """The name of an entry: `softmax_f32_64x512`, `softmax_f32_32x512_chunk`."""
+    shape = "x".join(map(str, sizes))
+    return "_".join(part for part in (operator, shape, "" if dispatch == "exact" else dispatch) if part)
+
+
+def kernel_path(entry: str) -> str:
+    """Path of the plain kernel of an entry, relative to the library's folder."""
+    return f"kernels/{entry}.pdojo"
+
+
+def program_name(entry: str, level: str, align: int) -> str:
+    """The name of the program of an entry, for files and symbols."""
+    return f"{entry}-{level}{'' if align == ALIGNED else '-unaligned'}"
+
+
+def trace_path(program: str) -> str:
+    """Path of the trace of a program by its name, relative to the library's folder."""
+    return f"traces/{program}.trace"
+
+
+def machine_path(level: str) -> str:
+    """Path of the machine description of a level, relative to the library's folder."""
+    return f"machines/{level}.toml"
 
 
 def _variant_from_json(data: Mapping[str, Any]) -> Variant:
@@ -138,14 +191,23 @@ def device_from_json(data: Mapping[str, Any]) -> DeviceProgram:
 
 def differing(folder: Path, files: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """The paths at which a folder differs from the digests in `files`, with what is wrong."""
-    there = digests(folder)
-    for name in sorted({*there, *files}):
-        if name not in there:
-            yield name, "the file is missing"
-        elif name not in files:
-            yield name, "the manifest does not list the file"
-        elif there[name] != files[name]:
-            yield name, "the file has another digest than in the manifest"
+    there = dict(_listed(folder))
+    for path in sorted({*there, *files}):
+        fault = "the file is missing" if path not in there else there[path] or _fault(folder / path, files.get(path))
+        if fault is not None:
+            # The names of files of a foreign folder may do something to a terminal.
+            yield path if path.isprintable() else ascii(path), fault
+
+
+def _fault(file: Path, wanted: str | None) -> str | None:
+    """What is wrong with a regular file whose digest should be `wanted`."""
+    if wanted is None:
+        return "the manifest does not list the file"
+    try:
+        found = digest(read_bytes(file, LARGEST))
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+    return None if found == wanted else "the file has another digest than in the manifest"
 
 
 def entry_from_json(data: Mapping[str, Any]) -> Entry:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pdojo.files import read_text
+from pdojo.library.manifest import major, soname
 from pdojo.library.spec import LibrarySpec
 
 
@@ -12,14 +13,14 @@ def package_files(spec: LibrarySpec, triples: Sequence[str]) -> Mapping[str, str
     """The texts by path relative to the library's folder. Raises UsageError for a licence that cannot be read."""
     name = spec.name
     return {
-        f"lib/cmake/{name}/{name}Config.cmake": _config(name, triples),
+        f"lib/cmake/{name}/{name}Config.cmake": _config(name, soname(name, spec.version), triples),
         f"lib/cmake/{name}/{name}ConfigVersion.cmake": _config_version(spec),
-        f"lib/pkgconfig/{name}.pc": _pkg_config(spec, triples),
+        **{f"lib/{triple}/pkgconfig/{name}.pc": _pkg_config(spec) for triple in triples},
         "LICENSE": _licence(spec),
     }
 
 
-def _config(name: str, triples: Sequence[str]) -> str:
+def _config(name: str, loaded: str, triples: Sequence[str]) -> str:
     """`find_package(NAME)`: the imported target `NAME::NAME`, for the processor that CMake compiles for."""
     branches: list[str] = []
     for number, triple in enumerate(triples):
@@ -41,8 +42,8 @@ endif()
 if(NOT TARGET {name}::{name})
   add_library({name}::{name} SHARED IMPORTED)
   set_target_properties({name}::{name} PROPERTIES
-    IMPORTED_LOCATION "${{_{name}_root}}/lib/${{_{name}_triple}}/lib{name}.so"
-    IMPORTED_SONAME "lib{name}.so"
+    IMPORTED_LOCATION "${{_{name}_root}}/lib/${{_{name}_triple}}/{loaded}"
+    IMPORTED_SONAME "{loaded}"
     INTERFACE_INCLUDE_DIRECTORIES "${{_{name}_root}}/include")
 endif()
 unset(_{name}_root)
@@ -52,10 +53,9 @@ unset(_{name}_triple)
 
 def _config_version(spec: LibrarySpec) -> str:
     """Versions with the same first number are compatible."""
-    major = spec.version.partition(".")[0]
     return f"""\
 set(PACKAGE_VERSION "{spec.version}")
-if(PACKAGE_VERSION VERSION_LESS PACKAGE_FIND_VERSION OR NOT PACKAGE_FIND_VERSION_MAJOR STREQUAL "{major}")
+if(PACKAGE_VERSION VERSION_LESS PACKAGE_FIND_VERSION OR NOT PACKAGE_FIND_VERSION_MAJOR STREQUAL "{major(spec.version)}")
   set(PACKAGE_VERSION_COMPATIBLE FALSE)
 else()
   set(PACKAGE_VERSION_COMPATIBLE TRUE)
@@ -66,12 +66,11 @@ endif()
 """
 
 
-def _pkg_config(spec: LibrarySpec, triples: Sequence[str]) -> str:
-    """For another architecture: `pkg-config --define-variable=triple=TRIPLE`."""
+def _pkg_config(spec: LibrarySpec) -> str:
+    """The file of an architecture, beside its shared library: pkg-config does not know for which one it is asked."""
     return f"""\
-prefix=${{pcfiledir}}/../..
-triple={triples[0]}
-libdir=${{prefix}}/lib/${{triple}}
+prefix=${{pcfiledir}}/../../..
+libdir=${{pcfiledir}}/..
 includedir=${{prefix}}/include
 
 Name: {spec.name}

@@ -11,12 +11,13 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 from pdojo.files import read_text
 from pdojo.library.manifest import Entry
+from pdojo.library.paths import inside
 
 
 def plain_kernel(folder: Path, entry: Entry) -> KernelOp:
     """The plain kernel of an entry. Raises PdojoError for a text that is not one kernel."""
     try:
-        text = read_text(folder / entry.kernel)
+        text = read_text(inside(folder, entry.kernel))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"it cannot be read: {error}") from None
     kernels = parse_notation(text, entry.kernel)

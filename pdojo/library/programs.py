@@ -17,11 +17,11 @@ from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
-from pdojo.errors import PdojoError
-from pdojo.library.choosing import ALIGNED, UNALIGNED, Choice, Chooser
+from pdojo.errors import DatabaseError, PdojoError, PluginError
+from pdojo.library.choosing import Choice, Chooser
 from pdojo.library.entries import PlannedEntry
 from pdojo.library.levels import Level
-from pdojo.library.manifest import digest
+from pdojo.library.manifest import ALIGNED, UNALIGNED, digest, program_name
 from pdojo.library.objects import CompiledProgram, compile_program
 from pdojo.library.publishing import Workplace
 from pdojo.library.spec import LibrarySpec
@@ -47,8 +47,7 @@ class Job:
     @property
     def name(self) -> str:
         """A unique name, for files and symbols."""
-        ending = "" if self.align == ALIGNED else "-unaligned"
-        return f"{self.entry.name}-{self.level.name}{ending}"
+        return program_name(self.entry.name, self.level.name, self.align)
 
     @property
     def aligned_name(self) -> str:
@@ -99,6 +98,9 @@ class BuildListener(TuneListener):
     def left_out(self, reason: str) -> None:
         """Called for each entry that a device has no code for."""
 
+    def failed(self, reason: str) -> None:
+        """Called for each entry that has no program, or whose program is wrong; the build goes on with the others."""
+
     def step(self, what: str) -> None:
         """Called before each step other than a program: reading, linking, checking."""
 
@@ -125,8 +127,8 @@ class ProgramMaker:
         self._kinds: dict[str, str] = {}
         """Kinds of programs by name: those of a kind take about the same time."""
 
-    def made(self, jobs: Sequence[Job]) -> list[Made]:
-        """All programs with their facts, in the order of the jobs."""
+    def made(self, jobs: Sequence[Job]) -> tuple[list[Made], dict[str, PdojoError]]:
+        """All programs with their facts, in the order of the jobs; the errors of entries without programs, by name."""
         keys = {job.name: self._key(job) for job in jobs}
         known = {job.name: self._workplace.find(job.name, keys[job.name]) for job in jobs}
         done = {name: facts for name, facts in known.items() if facts is not None}
@@ -134,17 +136,27 @@ class ProgramMaker:
         self._kinds = {job.name: self._kind(job) for job in missing}
         measured = sum(kind == MEASURED for kind in self._kinds.values())
         self._listener.planned(jobs, len(done), measured, self._left(missing))
+        failed: dict[str, PdojoError] = {}
         for number, job in enumerate(jobs):
             is_kept, begun = job.name in done, perf_counter()
+            if job.entry.name in failed:
+                continue
             if not is_kept:
                 self._listener.begins(job)
                 aligned = None if job.align == ALIGNED else Trace.parse(done[job.aligned_name]["trace"])
-                done[job.name] = self._make(job, keys[job.name], aligned)
+                try:
+                    done[job.name] = self._make(job, keys[job.name], aligned)
+                except (DatabaseError, PluginError):
+                    raise
+                except PdojoError as error:
+                    failed[job.entry.name] = error
+                    self._listener.failed(str(error))
+                    continue
                 self._times[self._kinds[job.name]].append(perf_counter() - begun)
             left = self._left([each for each in jobs[number + 1 :] if each.name not in done])
             facts, seconds = done[job.name], perf_counter() - begun
             self._listener.made(Finished(job, facts["moves"], facts["how"], seconds, left, is_kept))
-        return [Made(job, done[job.name]) for job in jobs]
+        return [Made(job, done[job.name]) for job in jobs if job.entry.name not in failed], failed
 
     def _make(self, job: Job, key: str, aligned: Trace | None) -> dict[str, Any]:
         try:

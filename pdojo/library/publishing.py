@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +15,7 @@ from typing import Any, cast
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.files import check_name, read_text, replace_file
 from pdojo.library.manifest import FORMAT, LARGEST, MANIFEST, differing
-
-Check = Callable[[Path], object]
-"""Checks a finished library before it is published; raises PdojoError for a fault."""
+from pdojo.library.paths import inside
 
 
 @dataclass(frozen=True)
@@ -51,17 +49,17 @@ class Workplace:
 
     def keep(self, name: str, key: str, facts: dict[str, Any], code: bytes) -> None:
         """Store a finished program: its facts last, so that they are there only with the code."""
-        replace_file(self.programs / f"{name}.o", code)
-        replace_file(self.programs / f"{name}.json", json.dumps({"key": key, **facts}).encode())
+        replace_file(inside(self.programs, f"{name}.o"), code)
+        replace_file(inside(self.programs, f"{name}.json"), json.dumps({"key": key, **facts}).encode())
 
     def find(self, name: str, key: str) -> dict[str, Any] | None:
         """The facts of a finished program; None if it is missing, or made from other facts than `key` says."""
         try:
-            data: object = json.loads(read_text(self.programs / f"{name}.json"))
-        except (OSError, ValueError):
+            data: object = json.loads(read_text(inside(self.programs, f"{name}.json")))
+        except (OSError, ValueError, UsageError):
             return None
         found = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
-        return found if found.get("key") == key and (self.programs / f"{name}.o").is_file() else None
+        return found if found.get("key") == key and inside(self.programs, f"{name}.o").is_file() else None
 
     def begin(self) -> None:
         """Make an empty folder for the library."""
@@ -70,13 +68,12 @@ class Workplace:
 
     def write(self, path: str, text: str | bytes) -> None:
         """Write a file of the library."""
-        target = self.library / path
+        target = inside(self.library, path)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(text.encode() if isinstance(text, str) else text)
 
-    def publish(self, check: Check) -> None:
-        """Check the library, give it its place, and remove this folder."""
-        check(self.library)
+    def publish(self) -> None:
+        """Give the library its place, and remove this folder."""
         if self.destination.exists():
             # Two renames: a process that is killed between them leaves the old library, which `opened` puts back.
             shutil.rmtree(self._old, ignore_errors=True)
@@ -141,15 +138,15 @@ def is_library(folder: Path) -> bool:
     if folder.is_symlink():
         return False
     try:
-        data: object = json.loads(read_text(folder / MANIFEST, LARGEST))
-    except (OSError, ValueError):
+        data: object = json.loads(read_text(inside(folder, MANIFEST), LARGEST))
+    except (OSError, ValueError, UsageError):
         return False
     return isinstance(data, dict) and cast("dict[str, object]", data).get("format") == FORMAT
 
 
 def check_digests(folder: Path) -> None:
     """Raise MeasurementError if a file of a library differs from its manifest."""
-    data = json.loads(read_text(folder / MANIFEST, LARGEST))
+    data = json.loads(read_text(inside(folder, MANIFEST), LARGEST))
     wrong = [path for path, _ in differing(folder, cast("dict[str, str]", data["files"]))]
     if wrong:
         raise MeasurementError(f"the library is damaged: {', '.join(wrong[:8])}")

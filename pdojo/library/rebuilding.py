@@ -18,6 +18,7 @@ from pdojo.library.linking import compiler_for
 from pdojo.library.manifest import MANIFEST, Entry, Manifest, Variant, digests
 from pdojo.library.objects import Source
 from pdojo.library.packaging import package_files
+from pdojo.library.paths import inside
 from pdojo.library.programs import Made, c_name, facts_of, jobs_of
 from pdojo.library.publishing import Workplace
 from pdojo.library.replaying import Replayed
@@ -71,7 +72,7 @@ class Rebuild:
         self._workplace.begin()
         compiled = self._compile_devices(entries, on_devices)
         self._listener.step("linking")
-        licence = read_text(self._folder / LICENCE)
+        licence = read_text(inside(self._folder, LICENCE))
         texts = {**package_files(self._spec, self._manifest.triples), LICENCE: licence}
         made = assemble(
             self._spec,
@@ -124,7 +125,7 @@ class Rebuild:
         return device_files(self._spec, choices)
 
     def _trace(self, replayed: Replayed) -> str:
-        return read_text(self._folder / replayed.variant.trace)
+        return read_text(inside(self._folder, replayed.variant.trace))
 
     def _of_files(self) -> Iterator[Finding]:
         there, again = digests(self._folder), digests(self._workplace.library)

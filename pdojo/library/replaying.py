@@ -14,6 +14,7 @@ from pdojo.errors import PdojoError, UsageError
 from pdojo.kernels import Workload, kernel_names
 from pdojo.library.findings import Finding, Listener
 from pdojo.library.manifest import Entry, Manifest, Variant, digest
+from pdojo.library.paths import inside
 from pdojo.library.plain import interface_fault, plain_kernel
 from pdojo.library.sources import KernelSource
 from pdojo.library.spec import OperatorSpec
@@ -136,7 +137,7 @@ def _compared(tuning: ScheduledKernel, source: Workload | None) -> Verification:
 
 def replayed(folder: Path, variant: Variant, plain: KernelOp, machine: Machine) -> ScheduledKernel:
     """The moves of a variant's trace, made on the plain kernel. Raises PdojoError for a move that does not apply."""
-    trace = Trace.load(folder / variant.trace)
+    trace = Trace.load(inside(folder, variant.trace))
     return make_moves(with_alignment(plain, variant.align), machine, None, trace)
 
 

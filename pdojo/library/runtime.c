@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Handles, threads and dispatch. The code needs the C library and nothing else; it has no state but that of handles,
    and a record for each thread that is inside of a call. */
 #define _GNU_SOURCE

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The part that all generated libraries share: handles, threads, dispatch by sizes. Everything here is hidden. */
 #pragma once
 #include <stdatomic.h>

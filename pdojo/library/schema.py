@@ -13,7 +13,9 @@ from typing import Any, Literal, TypeAlias, cast, get_args, get_origin, get_type
 
 from pdojo.errors import UsageError
 from pdojo.files import read_text
+from pdojo.library.checking import problems
 from pdojo.library.manifest import FORMAT, MANIFEST, VERSION, Manifest, device_from_json, entry_from_json
+from pdojo.library.paths import inside
 
 JSON: TypeAlias = dict[str, Any]
 
@@ -99,6 +101,10 @@ def faults(data: object, rules: JSON | None = None, place: str = "") -> Iterator
     word = rules["type"]
     if not isinstance(data, _WORDS[word]) or isinstance(data, bool):
         yield f"{where} is {_shown(data)}, which is no {word}"
+    elif word == "string":
+        text = cast("str", data)
+        if not text.isprintable():
+            yield f"{where} is {_shown(text)}, which has characters that cannot be printed"
     elif word == "array":
         items = cast("list[object]", data)
         least, most = rules.get("minItems", 0), rules.get("maxItems", len(items))
@@ -117,7 +123,9 @@ def _members(data: Mapping[str, object], rules: JSON, place: str, where: str) ->
         yield f"{where} lacks {', '.join(missing)}"
     for name, value in data.items():
         inside = f"{place}.{name}" if place else name
-        if name in known:
+        if not name.isprintable():
+            yield f"{where} has {_shown(name)}, which has characters that cannot be printed"
+        elif name in known:
             yield from faults(value, known[name], inside)
         elif others is False:
             yield f"{where} has {_shown(name)}, which the format does not know"
@@ -132,7 +140,7 @@ def _shown(value: object) -> str:
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a library's folder. Raises UsageError if it is missing or does not satisfy the schema."""
-    path = folder / MANIFEST
+    path = inside(folder, MANIFEST)
     try:
         text = read_text(path, LARGEST)
     except FileNotFoundError:
@@ -145,7 +153,10 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def parse_manifest(text: str, source: str = MANIFEST) -> Manifest:
-    """A manifest from its text. Raises UsageError, with the place, for a text that does not satisfy the schema."""
+    """A manifest from its text.
+
+    Raises UsageError, with the place, for a text that does not satisfy the schema, or has facts that no build writes.
+    """
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -157,4 +168,8 @@ def parse_manifest(text: str, source: str = MANIFEST) -> Manifest:
     lists = {name: tuple(values[name]) for name in ("triples", "levels")}
     entries, devices = map(entry_from_json, values["entries"]), map(device_from_json, values["devices"])
     made: dict[str, Any] = {**values, **lists, "entries": tuple(entries), "devices": tuple(devices)}
-    return Manifest(**made)
+    found = Manifest(**made)
+    wrong = next(problems(found), None)
+    if wrong is not None:
+        raise UsageError(f"'{source}' has facts that no build writes: {wrong}")
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,8 +13,7 @@ from pdojo.dialect.element_types import ELEMENT_TYPES
 from pdojo.errors import UsageError, did_you_mean
 from pdojo.files import read_text
 from pdojo.library.client.runtime import MOST_THREADS
-from pdojo.library.manifest import MANIFEST
-from pdojo.library.reserved import name_problem, prefix_problem
+from pdojo.library.naming import licence_problem, name_problem, prefix_problem, version_problem, word_problem
 from pdojo.search.contract.names import STRATEGIES
 from pdojo.search.contract.progress import Budget
 
@@ -27,9 +25,6 @@ CHUNK = 32
 BUDGET = Budget(250)
 """Limits of each search, if the specification does not give any."""
 MOST_ROWS = 1 << 20
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
-_VERSION = re.compile(r"[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}(?:[-+][0-9A-Za-z.-]{1,60})?")
-_SPDX = re.compile(r"[A-Za-z0-9.+() -]{1,200}")
 
 
 @dataclass(frozen=True)
@@ -122,17 +117,18 @@ def spec_of(data: Mapping[str, Any], source: str, folder: Path) -> LibrarySpec:
     """The specification in parsed TOML; `source` is its file, for messages. Raises UsageError like `read_spec`."""
     table = _Table(source, "", data)
     table.check("name version prefix licence licence_file levels devices threads tuning operators".split())
-    name = checked_name(table.required("name", _text), table.error)
-    prefix = checked_name(table.get("prefix", _text, name), lambda _, why: table.error("prefix", why))
-    for key, value, problem in (("name", name, name_problem(name)), ("prefix", prefix, prefix_problem(prefix))):
-        if problem is not None:
-            raise table.error(key, f"'{value}' cannot be the {key} of a library: {problem}")
-    version = table.get("version", _text, "0.1.0")
-    if not _VERSION.fullmatch(version):
-        raise table.error("version", f"'{version}' is no version; write three numbers: 1.0.0")
+    name = table.required("name", _text)
+    prefix, version = table.get("prefix", _text, name), table.get("version", _text, "0.1.0")
     licence = table.get("licence", _text, "NOASSERTION")
-    if not _SPDX.fullmatch(licence):
-        raise table.error("licence", f"'{licence}' is no SPDX expression, such as Apache-2.0")
+    problems = {
+        "name": name_problem(name),
+        "prefix": prefix_problem(prefix),
+        "version": version_problem(version),
+        "licence": licence_problem(licence),
+    }
+    for key, problem in problems.items():
+        if problem is not None:
+            raise table.error(key, problem)
     levels = tuple(table.get("levels", _texts, ["host"]))
     if not levels or len(set(levels)) < len(levels):
         raise table.error("levels", "must name at least one machine description, and none twice")
@@ -159,13 +155,6 @@ def spec_of(data: Mapping[str, Any], source: str, folder: Path) -> LibrarySpec:
     )
 
 
-def checked_name(name: str, error: Callable[[str, str], UsageError]) -> str:
-    """The name of a library or a function; `error` makes the error for a text that is none."""
-    if not _NAME.fullmatch(name) or name == MANIFEST:
-        raise error("name", f"'{name}' is no name: at most 63 of a-z, 0-9 and _, a letter first")
-    return name
-
-
 def _tuning(table: _Table) -> TuningSpec:
     table.check("measure search budget seed".split())
     search = table.get("search", _text, None)
@@ -190,8 +179,9 @@ def _tuning(table: _Table) -> TuningSpec:
 def _operator(table: _Table) -> OperatorSpec:
     table.check("kernel name shapes plain dtypes numerics rows".split())
     name = table.get("name", _text, None)
-    if name is not None:
-        checked_name(name, table.error)
+    problem = None if name is None else word_problem(name)
+    if problem is not None:
+        raise table.error("name", problem)
     dtypes = tuple(table.get("dtypes", _texts, list[str]()))
     for dtype in dtypes:
         if dtype not in ELEMENT_TYPES:

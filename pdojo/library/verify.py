@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pdojo.dialect.machines.machine import Machine
-from pdojo.errors import MeasurementError, PdojoError
+from pdojo.errors import PdojoError
 from pdojo.files import read_text
-from pdojo.library.findings import Finding, Listener
-from pdojo.library.levels import read_level, runs_here, triple_of
-from pdojo.library.manifest import LARGEST, MANIFEST, Entry, Manifest, differing
+from pdojo.library.devices import check_device
+from pdojo.library.findings import Finding, Listener, UnprovedError
+from pdojo.library.levels import check_level, read_level, runs_here
+from pdojo.library.manifest import LARGEST, MANIFEST, Entry, Manifest, differing, machine_path, triple_of
+from pdojo.library.paths import inside
 from pdojo.library.publishing import Workplace
 from pdojo.library.rebuilding import Rebuild
 from pdojo.library.replaying import Replay
@@ -40,8 +42,9 @@ def verify(folder: str | Path, listener: Listener | None = None) -> list[Finding
     for name in (*manifest.levels, *on_devices):
         try:
             machines[name] = read_level(folder, name)
+            (check_level if name in manifest.levels else check_device)(machines[name])
         except PdojoError as error:
-            findings.append(Finding(str(error), file=f"machines/{name}.toml"))
+            findings.append(Finding(str(error), file=machine_path(name)))
     if findings:
         return findings
     replay = Replay(folder, machines, listener)
@@ -70,15 +73,15 @@ def _run(made: Path, manifest: Manifest, machines: dict[str, Machine], listener:
 
 
 def check_proof(folder: Path, listener: Listener | None = None) -> None:
-    """Raise MeasurementError with all faults of a library, if it has any."""
+    """Raise UnprovedError with all faults of a library, if it has any."""
     findings = verify(folder, listener)
     if findings:
-        raise MeasurementError("\n".join(["the library is not proved:", *map(str, findings)]))
+        raise UnprovedError(findings)
 
 
 def _files(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     """The files that are missing, added or changed."""
-    if read_text(folder / MANIFEST, LARGEST) != manifest.text():
+    if read_text(inside(folder, MANIFEST), LARGEST) != manifest.text():
         yield Finding("the file is not in the form that pdojo writes", file=MANIFEST)
     for name, what in differing(folder, manifest.files):
         yield Finding(what, file=name)

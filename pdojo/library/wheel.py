@@ -14,15 +14,13 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from pdojo.errors import UsageError
 from pdojo.library.manifest import Manifest
+from pdojo.library.naming import python_version
 from pdojo.library.platforms import needs
 from pdojo.library.wheel_module import module_name, module_text
 
 _TIME = (1980, 1, 1, 0, 0, 0)
 """The earliest time in a ZIP archive."""
-_VERSION = re.compile(r"(\d+\.\d+\.\d+)(?:-(alpha|beta|a|b|rc)\.?(\d+))?(?:\+([0-9A-Za-z.-]+))?")
-"""A semantic version that Python knows in another form (PEP 440, appendix B)."""
 _CLIENT = Path(__file__).with_name("client")
 
 
@@ -33,16 +31,6 @@ class Wheel:
     name: str
     """The file's name."""
     data: bytes
-
-
-def python_version(version: str) -> str:
-    """A version in the form that Python packages have: `1.0.0-rc.1` is `1.0.0rc1`. Raises UsageError if it has none."""
-    found = _VERSION.fullmatch(version)
-    if found is None:
-        raise UsageError(f"'{version}' is no version of a Python package; write 1.2.3, 1.2.3-rc.1 or 1.2.3+local")
-    release, stage, number, local = found.groups()
-    before = "" if stage is None else f"{stage.replace('alpha', 'a').replace('beta', 'b')}{number}"
-    return f"{release}{before}{'' if local is None else '+' + local.replace('-', '.').lower()}"
 
 
 def wheel(manifest: Manifest, library: bytes, licence: str) -> Wheel:

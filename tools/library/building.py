@@ -9,7 +9,7 @@ from pathlib import Path
 from pdojo_tools.phases import loading
 
 from pdojo.errors import UsageError
-from pdojo.library.reserved import name_problem, prefix_problem
+from pdojo.library.naming import name_problem, prefix_problem
 from pdojo.library.spec import LibrarySpec, read_spec
 
 

@@ -40,13 +40,15 @@ def make(given: argparse.Namespace, spec: LibrarySpec) -> None:
             listener=reporter,
             check=lambda folder: check_proof(folder, _Steps(reporter)),
             force=given.force,
+            keep_going=given.keep_going,
         )
     count = len(found.entries)
     entries = f"{count} {'entry' if count == 1 else 'entries'}"
     programs = many(sum(len(entry.variants) for entry in found.entries), "program")
     console.print(
         f"library '{found.name}' {found.version} in {given.output}: "
-        f"{entries}, {programs} for {', '.join(found.levels)}",
+        f"{entries}, {programs} for {', '.join(found.levels)}"
+        f"{'; entries that failed are left out' if reporter.has_failures else ''}",
         markup=False,
         highlight=False,
         soft_wrap=True,

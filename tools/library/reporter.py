@@ -28,6 +28,7 @@ class BuildReporter(BuildListener):
         self._phase = ExitStack()
         self._tell: Callable[[str], None] = lambda _: None
         self._number = self._count = 0
+        self.has_failures = False
 
     def __enter__(self) -> Self:
         return self
@@ -66,6 +67,12 @@ class BuildReporter(BuildListener):
     def left_out(self, reason: str) -> None:
         """Print the reason."""
         self._say(reason)
+
+    def failed(self, reason: str) -> None:
+        """Print the reason."""
+        self.has_failures = True
+        self._phase.close()
+        self._say(f"failed: {reason}")
 
     def detail(self, what: str) -> None:
         """Show a part of the present step."""

@@ -29,7 +29,10 @@ _COMPARISONS = {"eq": "==", "ne": "!=", "slt": "<", "sgt": ">"}
 
 
 def function_text(spec: Function, dtype: str, use: Callable[[str], str]) -> str:
-    """The C function `pd_NAME_DTYPE` of a function with a recipe, in f32 or f64; calls `use` for its helpers."""
+    """The C function `pd_NAME_DTYPE` of a function with a recipe, in f32 or f64.
+
+    Calls `use` for its helpers, which it calls with fused multiply-add only.
+    """
     assert spec.recipe is not None
     code = _Recorded()
     operands = [_Value("", (), (), dtype) for _ in range(spec.arity)]
@@ -39,7 +42,6 @@ def function_text(spec: Function, dtype: str, use: Callable[[str], str]) -> str:
     printed.function(code.values, result)
     kind = _TYPES[dtype]
     head = f"static inline {kind} pd_{spec.mnemonic}_{dtype}({', '.join(f'{kind} {a}' for a in arguments)}) {{"
-    use("pd_fused")
     library = f"{spec.c or spec.mnemonic}{'f' if dtype == 'f32' else ''}({', '.join(arguments)})"
     return "\n".join([head, "#if PD_FMA", *printed.lines, "#else", f"  return {library};", "#endif", "}"])
 

@@ -178,23 +178,41 @@ class Prelude:
     threads: bool = False
     """Whether a kernel uses its thread's number."""
     _helpers: dict[str, str] = field(default_factory=dict[str, str])
+    _fused: set[str] = field(default_factory=set[str])
+    """The helpers that are called with fused multiply-add only: compilers warn about others that nothing calls."""
     _vectors: dict[str, str] = field(default_factory=dict[str, str])
     _templates: dict[str, str] = field(default_factory=dict[str, str])
 
     def use(self, name: str) -> str:
         """Add a helper (a fixed name, or `pd_KIND_DTYPE`) to the file; returns the name."""
+        self._add(name)
+        self._fused.discard(name)
+        return name
+
+    def _add(self, name: str) -> bool:
+        """Add a helper and those that it needs; returns whether it is new."""
         for other in _NEEDS.get(name, ()):
             self.use(other)
-        if name not in self._helpers:
+        is_new = name not in self._helpers
+        if is_new:
             text = self.spelling.helpers.get(name) or _FIXED.get(name) or self._function(name) or _generated(name)
             self._helpers[name] = text
+        return is_new
+
+    def _use_fused(self, name: str) -> str:
+        """Add a helper of an elementary function."""
+        if self._add(name):
+            self._fused.add(name)
         return name
 
     def _function(self, name: str) -> str | None:
         """The text of an elementary function, whose own helpers are added; None for other helpers."""
         function, _, dtype = name.removeprefix("pd_").rpartition("_")
         spec = FUNCTIONS.get(f"math.{function}")
-        return None if spec is None or spec.recipe is None else function_text(spec, dtype, self.use)
+        if spec is None or spec.recipe is None:
+            return None
+        self.use("pd_fused")
+        return function_text(spec, dtype, self._use_fused)
 
     def vector(self, dtype: str, lanes: int) -> str:
         """The type of vectors in memory, of any alignment; integers are unsigned, so that sums wrap."""
@@ -211,10 +229,10 @@ class Prelude:
         parts = [self.spelling.head(threads=self.threads, streams="pd_stream" in self._helpers)]
         if self._vectors:
             parts.append("\n" + "\n".join(sorted(self._vectors.values(), key=_numbers)) + "\n")
-        parts += [
-            f"\n{text}\n" for text in (*map(self.spelling.helper, self._helpers.values()), *self._templates.values())
-        ]
-        return "".join(parts)
+        helpers = {name: self.spelling.helper(text) for name, text in self._helpers.items()}
+        for name in self._fused:
+            helpers[name] = f"#if PD_FMA\n{helpers[name]}\n#endif"
+        return "".join([*parts, *(f"\n{text}\n" for text in (*helpers.values(), *self._templates.values()))])
 
 
 def _numbers(text: str) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, fields, replace
@@ -36,14 +37,18 @@ _PARTS: Mapping[str, type[Cpu | Gpu | Snitch | ProcessorMeasurements]] = {
 _CODE = ("intrinsics", "matrix_loads")
 """Keys of tables of instructions with their code."""
 _INHERITS = "inherits"
+_WORD = re.compile("[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _UNTRUSTED = "untrusted"
 """Key of the JSON form for the instructions whose code must not run; absent if there are none."""
 
 
-def read_machine(path: Path, known: Known, readers: tuple[Path, ...] = (), *, trusted: bool = False) -> Machine:
+def read_machine(
+    path: Path, known: Known, readers: tuple[Path, ...] = (), *, trusted: bool = False, alone: bool = False
+) -> Machine:
     """The machine description in a file.
 
-    It may inherit from a machine by name, which `known` looks up. `readers` are the files that inherit from it.
+    It may inherit from a machine by name, which `known` looks up, and, unless `alone`, from another file. `readers` are
+    the files that inherit from it.
 
     If `trusted`, the code of its intrinsics may run. Raises UsageError with the file, the key and the mistake.
     """
@@ -54,6 +59,8 @@ def read_machine(path: Path, known: Known, readers: tuple[Path, ...] = (), *, tr
         for key, value in table.items()
         if key != _INHERITS and key not in _PARTS
     }
+    if alone and str(table.get(_INHERITS, "")).endswith(".toml"):
+        raise _error(path, _INHERITS, "this file may inherit from a machine by name only, not from another file")
     parent = _parent(path, table[_INHERITS], known, readers, trusted=trusted) if _INHERITS in table else None
     name = values.get("name")
     if name is None:
@@ -267,6 +274,7 @@ _KINDS: dict[str, tuple[Callable[[object], Any], str]] = {
 
 def _checked(path: Path, described: Machine) -> Machine:
     """The machine. Raises UsageError if its numbers contradict each other."""
+    _check_words(path, described)
     if described.threads < 1:
         raise _error(path, "threads", "must be at least 1: a kernel runs on some thread")
     for key in ("fma_pipes", "load_pipes", "fma_latency"):
@@ -292,6 +300,19 @@ def _checked(path: Path, described: Machine) -> Machine:
             missing, there = (one, other) if not getattr(core, one) else (other, one)
             raise _error(path, f"snitch.{missing}", f"must not be 0 where the machine has '{there}'")
     return described
+
+
+def _check_words(path: Path, described: Machine) -> None:
+    """Raise UsageError for words that compilers would take for several arguments, or for other ones."""
+    rows = {
+        "architecture": [described.architecture],
+        "processor": [described.processor],
+        "features": described.features,
+    }
+    for key, words in rows.items():
+        wrong = next((word for word in words if word and not _WORD.fullmatch(word)), None)
+        if wrong is not None:
+            raise _error(path, key, f"{wrong[:60]!r} is no word of letters, digits, '_', '.', '+' and '-'")
 
 
 def _check_atomics(path: Path, gpu: Gpu) -> None:

@@ -56,6 +56,11 @@ def test_the_folder(built: Path) -> None:
     assert {variant.level for entry in entries for variant in entry.variants} == set(data["levels"])
     assert not (built.parent / ".dist.building").exists()
     assert (built / "LICENSE").read_text() == "SPDX-License-Identifier: MIT\n"
+    sources = [path for path in built.rglob("*") if path.suffix in (".c", ".h")]
+    assert {path.name for path in sources} == {"small.h", "dispatch.c", "runtime.c", "runtime.h"}
+    for source in sources:
+        licence = "Apache-2.0 WITH LLVM-exception" if "runtime" in source.name else "MIT"
+        assert source.read_text().startswith(f"/* SPDX-License-Identifier: {licence} */\n")
 
 
 def test_programs_are_replayed_from_the_folder(built: Path) -> None:

@@ -167,9 +167,9 @@ def _loader(compiler: GpuCompiler, backend: str, target: Path) -> _Loader:
             LoadedEntry(PlannedEntry(name, name, sizes, _kernel(name), arrays), f"{name}.img", kernel.program)
         )
         (target / f"{name}.img").write_bytes(kernel.program.image.data)
-    texts = loader_texts("demo", "demo_gpu", backend, loaded)
+    texts = loader_texts("demo", "demo_gpu", backend, loaded, "MIT")
     source = texts["demo_gpu.c"]
-    line = source.splitlines()[0]
+    line = source.splitlines()[1]
     texts["demo_gpu.c"] = source.replace(line, f'#define PD_LIBRARY "{standin_gpu.library()}"')
     header = Path(loader_texts.__code__.co_filename).with_name("device_loader.h").read_text()
     files = {f"d/{name}": text for name, text in {**texts, "device_loader.h": header}.items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,9 @@ from loaded_library import Loaded, build_unproved, placed, poisoned, require_com
 from pdojo.dialect.machines.registry import host
 from pdojo.errors import UsageError
 from pdojo.library import linking
+from pdojo.library.manifest import triple_of
+from pdojo.library.packaging import package_files
+from toolchain import c_compiler, require_program, require_tool
 
 ALONE = """
 import ctypes, os, resource, sys
@@ -137,9 +139,9 @@ int main(void) {
 
 
 def test_cmake(built: Path, tmp_path: Path) -> None:
-    for tool in ("cmake", "make", "gcc"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"no {tool} here; Debian and Ubuntu have it in a package of that name")
+    for tool in ("cmake", "make"):
+        require_tool(tool, "--version")
+    require_program(("cc",))
     (tmp_path / "main.c").write_text(MAIN)
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.16)\nproject(user C)\nfind_package(small 2.0 REQUIRED)\n"
@@ -157,18 +159,37 @@ def test_cmake(built: Path, tmp_path: Path) -> None:
 
 
 def test_pkg_config(small: Loaded, tmp_path: Path) -> None:
-    for tool in ("pkg-config", "gcc"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"no {tool} here; Debian and Ubuntu have it in a package of that name")
+    require_tool("pkg-config", "--version")
+    compiler = c_compiler()
     found = subprocess.run(
         ["pkg-config", "--cflags", "--libs", "small"],
-        env={**os.environ, "PKG_CONFIG_PATH": str(small.folder / "lib" / "pkgconfig")},
+        env={**os.environ, "PKG_CONFIG_PATH": str(Path(small.library._name).parent / "pkgconfig")},
         capture_output=True,
         text=True,
         check=True,
     )
     (tmp_path / "main.c").write_text(MAIN)
-    subprocess.run(["gcc", "main.c", *found.stdout.split(), "-o", "main"], cwd=tmp_path, check=True)
+    subprocess.run([compiler, "main.c", *found.stdout.split(), "-o", "main"], cwd=tmp_path, check=True)
     library = Path(small.library._name).parent
     ran = subprocess.run([tmp_path / "main"], env={**os.environ, "LD_LIBRARY_PATH": str(library)}, check=False)
     assert ran.returncode == 0
+
+
+def test_programs_need_the_first_number_of_the_version(built: Path, small: Loaded, tmp_path: Path) -> None:
+    """They load the file of this name, whatever `libsmall.so` becomes later."""
+    compiler = c_compiler()
+    folder = Path(small.library._name).parent
+    (tmp_path / "main.c").write_text(MAIN)
+    command = [compiler, "main.c", f"-I{built}/include", f"-L{folder}", "-lsmall", "-o", "main"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    (tmp_path / "libsmall.so.2").write_bytes((folder / "libsmall.so.2").read_bytes())
+    ran = subprocess.run([tmp_path / "main"], env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}, check=False)
+    assert ran.returncode == 0
+
+
+def test_each_architecture_has_a_file_for_pkg_config() -> None:
+    triples = [triple_of(each) for each in ("aarch64", "x86_64")]
+    texts = package_files(small_spec(), triples)
+    names = [name for name in texts if name.endswith(".pc")]
+    assert names == [f"lib/{triple}/pkgconfig/small.pc" for triple in triples]
+    assert all("libdir=${pcfiledir}/..\n" in texts[name] for name in names)

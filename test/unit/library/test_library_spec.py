@@ -16,6 +16,7 @@ from pdojo.kernels import Workload
 from pdojo.library.build import build_library
 from pdojo.library.entries import entries_of
 from pdojo.library.features import detectable, feature_tests
+from pdojo.library.interface import header_text, operators_of
 from pdojo.library.levels import levels_of
 from pdojo.library.packaging import package_files
 from pdojo.library.rows import rows_problem
@@ -161,9 +162,8 @@ def test_names_that_are_too_long(tmp_path: Path) -> None:
 
 
 def test_a_version_that_wheels_cannot_have(tmp_path: Path) -> None:
-    spec = spec_of({**GOOD, "version": "1.0.0-nightly"}, "s", tmp_path)
     with pytest.raises(UsageError, match=r"^s: key 'version': '1\.0\.0-nightly' is no version of a Python package"):
-        build_library(spec, tmp_path / "dist", check=fail)
+        spec_of({**GOOD, "version": "1.0.0-nightly"}, "s", tmp_path)
 
 
 def test_entries_need_files_of_their_own(tmp_path: Path) -> None:
@@ -325,3 +325,13 @@ def test_files_have_one_kernel(tmp_path: Path) -> None:
         UsageError, match=r"operators\[0\]: .* has the kernels a, b; .* for a library in a file of its own$"
     ):
         entries_of(spec_of(data, "spec.toml", tmp_path))
+
+
+def test_unsigned_integers_are_unsigned_in_the_header() -> None:
+    """Where every statement reads them so; the others keep their sign."""
+    rows = [{"kernel": "matmul_i8", "shapes": ["2x4x3"]}, {"kernel": "relu", "shapes": ["4x8"]}]
+    spec = spec_of({**GOOD, "operators": rows}, "spec.toml", Path())
+    text = header_text(spec, operators_of(entries_of(spec)))
+    assert "const uint8_t *a, const int8_t *b, int32_t *c);" in text
+    assert "const float *x, float *y);" in text
+    assert text.startswith("/* SPDX-License-Identifier: NOASSERTION */\n")

@@ -4,25 +4,48 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pdojo.errors import UsageError
-from pdojo.library.manifest import Array, Entry, Manifest, Variant
+from pdojo.library.manifest import Array, DeviceProgram, Entry, Manifest, Variant
 from pdojo.library.schema import faults, parse_manifest, read_manifest, schema, schema_text
 
 
-def _manifest() -> Manifest:
-    variant = Variant("x86-64-avx2", 64, "traces/a.trace", "a", "1" * 64, "2" * 64, (0, 128))
+def a_manifest() -> Manifest:
+    """A small manifest."""
+    variant = Variant("x86-64-avx2", 64, "traces/sum_f32_4x8-x86-64-avx2.trace", "a", "1" * 64, "2" * 64, (0, 128))
     arrays = (Array("x", "f32", (4, 8), "in"), Array("y", "f32", (), "out"))
-    entry = Entry("sum_f32_4x8", "sum_f32", {"R": 4, "C": 8}, arrays, ("contract",), "kernels/a", "exact", (variant,))
-    return Manifest("sums", "1.0.0", "sums", "MIT", ("t",), ("x86-64-avx2",), {"pdojo": "1"}, (entry,), {"a": "3" * 64})
+    entry = Entry(
+        "sum_f32_4x8",
+        "sum_f32",
+        {"R": 4, "C": 8},
+        arrays,
+        ("contract",),
+        "kernels/sum_f32_4x8.pdojo",
+        "exact",
+        (variant,),
+    )
+    code = replace(variant, level="snitch", trace="traces/sum_f32_4x8-snitch.trace")
+    return Manifest(
+        "sums",
+        "1.0.0",
+        "sums",
+        "MIT",
+        ("x86_64-unknown-linux-gnu",),
+        ("x86-64-avx2",),
+        {"pdojo": "1"},
+        (entry,),
+        {"a": "3" * 64},
+        (DeviceProgram(entry.name, "snitch/snitch/sum_f32_4x8.S", code),),
+    )
 
 
-def test_a_manifest_satisfies_the_schema_and_is_read_back() -> None:
-    made = _manifest()
+def testa_manifest_satisfies_the_schema_and_is_read_back() -> None:
+    made = a_manifest()
     assert list(faults(json.loads(made.text()))) == []
     assert parse_manifest(made.text()) == made
 
@@ -65,7 +88,7 @@ def _set(data: Any, path: tuple[str | int, ...], value: object) -> None:
     ],
 )
 def test_a_mistake_is_named_with_its_place(path: tuple[str | int, ...], value: object, message: str) -> None:
-    data = copy.deepcopy(json.loads(_manifest().text()))
+    data = copy.deepcopy(json.loads(a_manifest().text()))
     _set(data, path, value)
     assert list(faults(data)) == [message]
     with pytest.raises(UsageError, match="is no manifest of format 1"):

@@ -13,10 +13,11 @@ import pytest
 
 from pdojo.backends.measure.guarded import GuardedArray, Placement
 from pdojo.library.findings import Finding, Listener
-from pdojo.library.manifest import Array, Entry, Manifest
+from pdojo.library.manifest import Array, Dispatch, Entry, Manifest, entry_name, kernel_path, order_of, triple_of
 from pdojo.library.running import cases_of
 from pdojo.library.supervising import run_entries
 
+TRIPLE = triple_of("x86_64")
 KERNEL = """
 kernel relu(x, w) -> (y)
 x f32 [{rows}, 8] heap
@@ -101,11 +102,10 @@ DEFECTS = {
 """The finding of each planted defect."""
 
 
-def _entry(name: str, rows: int, dispatch: str = "exact") -> Entry:
+def _entry(name: str, rows: int, dispatch: Dispatch = "exact") -> Entry:
     arrays = (Array("x", "f32", (rows, 8), "in"), Array("w", "f32", (8,), "in"), Array("y", "f32", (rows, 8), "out"))
-    found: dict[str, str] = {"exact": name, "chunk": f"{name}_chunk", "row": f"{name}_row"}
-    kernel = f"kernels/{rows}.pdojo"
-    return Entry(found[dispatch], name, {"R": rows}, arrays, (), kernel, dispatch, ())  # pyright: ignore[reportArgumentType]
+    named = entry_name(name, [rows], dispatch)
+    return Entry(named, name, {"R": rows}, arrays, (), kernel_path(named), dispatch, ())
 
 
 @pytest.fixture(scope="module")
@@ -115,8 +115,6 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("there is no C compiler")
     folder = tmp_path_factory.mktemp("planted")
     (folder / "kernels").mkdir()
-    for rows in (1, 4):
-        (folder / f"kernels/{rows}.pdojo").write_text(KERNEL.format(rows=rows))
     (folder / "planted.c").write_text(LIBRARY)
     command = [compiler, "-O1", "-shared", "-fPIC", "-o", str(folder / "planted.so"), str(folder / "planted.c"), "-lm"]
     subprocess.run(command, check=True)
@@ -124,22 +122,25 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _findings(library: Path, entries: list[Entry], limit: float = 60) -> list[Finding]:
-    manifest = Manifest("planted", "1.0.0", "planted", "MIT", ("t",), ("here",), {}, tuple(entries), {})
+    entries = sorted(entries, key=lambda each: order_of(each.operator, each.dispatch, each.sizes))
+    manifest = Manifest("planted", "1.0.0", "planted", "MIT", (TRIPLE,), ("here",), {}, tuple(entries), {})
+    for entry in entries:
+        (library / entry.kernel).write_text(KERNEL.format(rows=entry.sizes["R"]))
     (library / "manifest.json").write_text(manifest.text())
     return run_entries(library, library / "planted.so", manifest, ["here"], Listener(), limit)
 
 
 def test_every_planted_defect_is_found(library: Path) -> None:
     plain = [_entry(name, 4) for name in DEFECTS if name != "single_row"]
-    rows = [_entry("single_row", rows, dispatch) for rows, dispatch in ((4, "chunk"), (1, "row"))]
+    rows = [_entry("single_row", 4, "chunk"), _entry("single_row", 1, "row")]
     right = [_entry("right", 4)]
     found = _findings(library, [*plain, *right, *rows])
     by_entry: dict[str, list[str]] = {}
     for finding in found:
         by_entry.setdefault(finding.entry, []).append(finding.what)
-    assert "right" not in by_entry
+    assert "right_4" not in by_entry
     for name, message in DEFECTS.items():
-        (entry,) = (each for each in by_entry if each in (name, f"{name}_chunk"))
+        (entry,) = (each for each in by_entry if each in (f"{name}_4", f"{name}_4_chunk"))
         assert any(re.search(message, what) for what in by_entry[entry]), by_entry[entry]
 
 
@@ -160,7 +161,7 @@ def test_a_call_that_never_ends(library: Path) -> None:
 
 
 def test_every_case_is_run_for_every_level() -> None:
-    manifest = Manifest("p", "1.0.0", "p", "MIT", ("t",), ("a", "b"), {}, (_entry("right", 4),), {})
+    manifest = Manifest("p", "1.0.0", "p", "MIT", (TRIPLE,), ("a", "b"), {}, (_entry("right", 4),), {})
     cases = cases_of(manifest, ["a", "b"])
     assert {case.level for case in cases} == {"a", "b"}
     assert {str(case.placement) for case in cases} == {
