@@ -6,6 +6,8 @@ import errno
 import os
 import stat
 import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -94,8 +96,24 @@ def changed(path: Path) -> int:
         return 0
 
 
+def write_file(path: Path, data: str | bytes, *, append: bool = False) -> None:
+    """Write a file that nobody reads before it is complete; text as UTF-8. Raises OSError with the file's name."""
+    with _naming(path), path.open("ab" if append else "wb") as file:
+        file.write(data.encode() if isinstance(data, str) else data)
+
+
+@contextmanager
+def _naming(path: Path) -> Generator[None]:
+    """A context whose OSError has the name of a file: that of a full disk has none."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = os.fspath(path)
+        raise
+
+
 def replace_file(target: Path, data: bytes, mode: int | None = None) -> None:
-    """Write a file atomically. Raises OSError, and then leaves no temporary file.
+    """Write a file atomically. Raises OSError with the file's name, and then leaves no temporary file.
 
     `mode` None keeps that of an existing file, and is the default for a new one.
     """
@@ -109,9 +127,10 @@ def replace_file(target: Path, data: bytes, mode: int | None = None) -> None:
             file.write(data)
         temporary.chmod(_mode(target) if mode is None else mode)
         temporary.replace(target)
-    except OSError:
+    except OSError as error:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+        error.filename, error.filename2 = os.fspath(target), None
         raise
 
 

@@ -45,14 +45,20 @@ def measured(here: Machine, command: str, name: str) -> Machine:
     return replace(here, name=name, description=found.processor, measured=found)
 
 
+def place() -> Path:
+    """The file of measurements in the user's cache. Raises UsageError if there is no cache."""
+    file = calibration_file(uncalibrated())
+    if file is None:
+        raise UsageError("measurements are kept in the user's cache, which has no place; set HOME or XDG_CACHE_HOME")
+    return file
+
+
 def keep(described: Machine) -> Path:
     """Store measurements of this processor in the user's cache, for the machine `host`; returns the file.
 
     Raises UsageError if they cannot be kept.
     """
-    file = calibration_file(uncalibrated())
-    if file is None:
-        raise UsageError("measurements are kept in the user's cache, which has no place; set HOME or XDG_CACHE_HOME")
+    file = place()
     file.parent.mkdir(parents=True, exist_ok=True)
     check_writable(str(file))
     write_output(machine_text(described, parent_of_host()), str(file))

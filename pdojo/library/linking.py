@@ -14,6 +14,7 @@ import llvmlite.binding as llvm
 
 from pdojo.backends.llvm.optimize import architecture_of
 from pdojo.errors import LoweringError, UsageError
+from pdojo.files import write_file
 
 # Without debugging information, which names folders: zig adds it unless told not to.
 FLAGS = ("-std=gnu11", "-O2", "-g0", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-Wall", "-Wextra")
@@ -53,7 +54,7 @@ class CCompiler:
             compiled.append(f"{source.removesuffix('.c')}.o")
             _ran([*self.command, *FLAGS, "-c", f"source/{source}", "-o", compiled[-1]], folder, self.title)
         # A file of arguments: there may be thousands of objects.
-        (folder / "link.txt").write_text("\n".join([*compiled, *objects]) + "\n", encoding="utf-8")
+        write_file(folder / "link.txt", "\n".join([*compiled, *objects]) + "\n")
         library = f"-Wl,-soname,lib{name}.so"
         exports = "-Wl,--version-script=source/exports.map"
         wanted = [*self.command, "-shared", library, exports, *_LINKED, "-o", output, "@link.txt", "-pthread", "-lm"]
