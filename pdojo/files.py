@@ -6,10 +6,14 @@ import errno
 import os
 import stat
 import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 _PART = 1 << 20
+_TEMPORARY = ".pdojo-"
+"""Names of temporary files begin so; the number of their process follows."""
 LARGEST = 1 << 20
 """Most bytes of a kernel, a trace, a machine description or a program in assembly."""
 
@@ -23,21 +27,34 @@ def read_text(path: Path, largest: int = LARGEST) -> str:
     return decode(read_bytes(path, largest))
 
 
-def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
-    """The contents of a file. Raises OSError unless `path` is a readable regular file of at most `largest` bytes."""
+def read_bytes(path: Path, largest: int = LARGEST, *, private: bool = False) -> bytes:
+    """The contents of a file. Raises OSError unless `path` is a readable regular file of at most `largest` bytes.
+
+    With `private` also if it belongs to another user, or others may read or write it.
+    """
     check_name(path)
     # Open without blocking: opening a pipe that has no writer would take for ever.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not stat.S_ISREG(mode):
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is a pipe, a socket or a device, not a file")
+        if private:
+            check_owner(status, 0o077)
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             return read_bounded(file, largest)
     finally:
         os.close(descriptor)
+
+
+def check_owner(status: os.stat_result, others: int) -> None:
+    """Raise PermissionError for a file of another user, or one with a permission of the mask `others`."""
+    if status.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "it belongs to another user")
+    if status.st_mode & others:
+        raise PermissionError(errno.EPERM, "others have access to it")
 
 
 def check_name(path: Path) -> None:
@@ -79,21 +96,63 @@ def changed(path: Path) -> int:
         return 0
 
 
-def replace_file(target: Path, data: bytes) -> None:
-    """Write a file atomically; an existing file keeps its mode. Raises OSError, and then leaves no temporary file."""
+def write_file(path: Path, data: str | bytes, *, append: bool = False) -> None:
+    """Write a file that nobody reads before it is complete; text as UTF-8. Raises OSError with the file's name."""
+    with _naming(path), path.open("ab" if append else "wb") as file:
+        file.write(data.encode() if isinstance(data, str) else data)
+
+
+@contextmanager
+def _naming(path: Path) -> Generator[None]:
+    """A context whose OSError has the name of a file: that of a full disk has none."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = os.fspath(path)
+        raise
+
+
+def replace_file(target: Path, data: bytes, mode: int | None = None) -> None:
+    """Write a file atomically. Raises OSError with the file's name, and then leaves no temporary file.
+
+    `mode` None keeps that of an existing file, and is the default for a new one.
+    """
     check_name(target)
     temporary = None
     try:
         # A temporary file with an unguessable name, not a link: other users may write to the folder.
-        with tempfile.NamedTemporaryFile("wb", dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+        prefix = f"{_TEMPORARY}{os.getpid()}-"
+        with tempfile.NamedTemporaryFile("wb", dir=target.parent, prefix=prefix, delete=False) as file:
             temporary = Path(file.name)
             file.write(data)
-        temporary.chmod(_mode(target))
+        temporary.chmod(_mode(target) if mode is None else mode)
         temporary.replace(target)
-    except OSError:
+    except OSError as error:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+        error.filename, error.filename2 = os.fspath(target), None
         raise
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove the temporary files of processes that ended while they replaced a file in the folder. Raises OSError.
+
+    If a writer on another computer shares the folder, its `replace_file` may raise FileNotFoundError.
+    """
+    for path in folder.glob(f"{_TEMPORARY}*"):
+        writer = path.name.removeprefix(_TEMPORARY).partition("-")[0]
+        if writer.isdecimal() and not _runs(int(writer)):
+            path.unlink(missing_ok=True)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _mode(target: Path) -> int:
@@ -106,16 +165,30 @@ def _mode(target: Path) -> int:
 
 
 def default_database() -> Path:
-    """The database of searches: `PDOJO_DATABASE`, or `pdojo/search.sqlite` in the user's data folder."""
+    """The database of searches: `PDOJO_DATABASE`, or `search.sqlite` in `data_folder()`. Raises its OSError."""
     given = os.environ.get("PDOJO_DATABASE")
-    if given:
-        return Path(given)
-    data = Path(os.environ.get("XDG_DATA_HOME", ""))
+    return Path(given) if given else data_folder() / "search.sqlite"
+
+
+def data_folder() -> Path:
+    """pdojo's folder in the user's data; it need not exist. Raises FileNotFoundError if the user has no home folder."""
+    return _user_folder("XDG_DATA_HOME", ".local", "share")
+
+
+def cache_folder(name: str) -> Path | None:
+    """pdojo's folder `name` in the user's cache; it need not exist. None if the user has no home folder."""
+    try:
+        return _user_folder("XDG_CACHE_HOME", ".cache") / name
+    except FileNotFoundError:
+        return None
+
+
+def _user_folder(variable: str, *default: str) -> Path:
+    given = Path(os.environ.get(variable, ""))
     # The XDG specification says to ignore relative paths.
-    return (data if data.is_absolute() else Path.home() / ".local" / "share") / "pdojo" / "search.sqlite"
-
-
-def cache_folder(name: str) -> Path:
-    """pdojo's folder `name` in the user's cache; it need not exist."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "pdojo" / name
+    if given.is_absolute():
+        return given / "pdojo"
+    try:
+        return Path.home().joinpath(*default, "pdojo")
+    except RuntimeError:
+        raise FileNotFoundError(errno.ENOENT, f"no home folder is known; set HOME or {variable}", "~") from None

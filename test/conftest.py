@@ -23,6 +23,7 @@ os.environ["PDOJO_UNCALIBRATED"] = "1"
 _DATA = TemporaryDirectory(prefix="pdojo-test-")
 os.environ["PDOJO_DATABASE"] = f"{_DATA.name}/search.sqlite"
 os.environ["XDG_CACHE_HOME"] = f"{_DATA.name}/cache"
+os.environ["XDG_DATA_HOME"] = f"{_DATA.name}/data"
 # Nor does the user's terminal: tests make their own.
 os.environ["TERM"] = "xterm"
 for _name in ("COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR"):

@@ -13,17 +13,19 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from pdojo.dialect.machines.host import UNCALIBRATED, calibration_file, detect, parent_of_host, uncalibrated
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.writing import machine_text
+from pdojo.errors import UsageError
 
 COMMAND = "pdojo-machine calibrate"
 
 
 def calibrate_once(console: Console, *, wanted: bool = True) -> None:
-    """Measure this processor unless measurements exist; PDOJO_UNCALIBRATED in the environment prevents it too.
+    """Measure this processor unless measurements exist, or cannot be kept because the user has no home folder.
 
-    Raises MeasurementError if it cannot be measured, UsageError if the numbers cannot be kept.
+    PDOJO_UNCALIBRATED in the environment prevents it too. Raises MeasurementError if it cannot be measured, UsageError
+    if the numbers cannot be kept.
     """
     file = calibration_file(uncalibrated())
-    if not wanted or os.environ.get(UNCALIBRATED) or file.is_file():
+    if not wanted or os.environ.get(UNCALIBRATED) or file is None or file.is_file():
         return
     console.print(
         f"measuring this processor, once, in some 20 seconds; {UNCALIBRATED}=1 in the environment prevents it"
@@ -43,9 +45,20 @@ def measured(here: Machine, command: str, name: str) -> Machine:
     return replace(here, name=name, description=found.processor, measured=found)
 
 
-def keep(described: Machine) -> Path:
-    """Store measurements of this processor in the user's cache, for the machine `host`; returns the file."""
+def place() -> Path:
+    """The file of measurements in the user's cache. Raises UsageError if there is no cache."""
     file = calibration_file(uncalibrated())
+    if file is None:
+        raise UsageError("measurements are kept in the user's cache, which has no place; set HOME or XDG_CACHE_HOME")
+    return file
+
+
+def keep(described: Machine) -> Path:
+    """Store measurements of this processor in the user's cache, for the machine `host`; returns the file.
+
+    Raises UsageError if they cannot be kept.
+    """
+    file = place()
     file.parent.mkdir(parents=True, exist_ok=True)
     check_writable(str(file))
     write_output(machine_text(described, parent_of_host()), str(file))

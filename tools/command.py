@@ -17,9 +17,13 @@ from xdsl.utils.exceptions import DiagnosticException
 from pdojo.backends.common.gc_pause import collect_rarely
 from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.errors import PdojoError, UsageError
+from pdojo.files import default_database
 
 _FULL = frozenset((errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT))
 """Errors of a pipe, terminal or file that takes no more data."""
+
+_LACKING = frozenset((errno.ENOENT, errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE))
+"""Errors without a file of a system that lacks a folder for temporary files, memory, processes or open files."""
 
 
 def message(error: PdojoError) -> str:
@@ -42,16 +46,7 @@ def run_tool(body: Callable[[Sequence[str] | None], None], args: Sequence[str] |
         sys.stderr.write(f"error: {error}\n")
         return 1
     except OSError as error:
-        if error.filename is not None:
-            # All other errors of the system concern a file that the user named, or missing resources.
-            refused = UsageError(f"cannot use '{_name(error.filename)}': {error.strerror}")
-            sys.stderr.write(f"{message(refused)}\n")
-            return refused.exit_code
-        if not _lost_output(error):
-            raise
-        if not isinstance(error, BrokenPipeError):
-            sys.stderr.write(f"error: cannot write the output: {error.strerror}\n")
-        return 1
+        return _system_error(error)
     except RecursionError:
         sys.stderr.write("error: this is nested too deeply for pdojo; write it with fewer levels\n")
         return 1
@@ -62,6 +57,21 @@ def run_tool(body: Callable[[Sequence[str] | None], None], args: Sequence[str] |
         sys.stderr.write("interrupted\n")
         return 130
     return 0
+
+
+def _system_error(error: OSError) -> int:
+    """Print an error of the system: it concerns a file that the user named, the output, or missing resources."""
+    if error.filename is not None:
+        refused = UsageError(f"cannot use '{_name(error.filename)}': {error.strerror}")
+        sys.stderr.write(f"{message(refused)}\n")
+        return refused.exit_code
+    if error.errno in _LACKING:
+        sys.stderr.write(f"error: {error.strerror}\n")
+    elif not _lost_output(error):
+        raise error
+    elif not isinstance(error, BrokenPipeError):
+        sys.stderr.write(f"error: cannot write the output: {error.strerror}\n")
+    return 1
 
 
 def _name(file: object) -> str:
@@ -114,6 +124,16 @@ def add_machine(parser: argparse.ArgumentParser, purpose: str) -> None:
         action="store_true",
         help="compile and run the code of instructions that the machine file describes; read it first",
     )
+
+
+def usual_database() -> str:
+    """The user's database for argparse's help, with percent signs doubled, and `~` for the user's folder."""
+    try:
+        path = default_database()
+    except FileNotFoundError:
+        return "none, because no home folder is known"
+    folder = os.path.expanduser("~")
+    return (f"~/{path.relative_to(folder)}" if path.is_relative_to(folder) else str(path)).replace("%", "%%")
 
 
 def random_seed(text: str) -> int:

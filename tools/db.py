@@ -6,12 +6,9 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from pathlib import Path
 
-from pdojo_tools.command import Arguments, add_json, run_tool
+from pdojo_tools.command import Arguments, add_json, run_tool, usual_database
 from pdojo_tools.phases import loading
-
-from pdojo.files import default_database
 
 EXAMPLES = (
     ("pdojo-db list", "print the best of every kernel and machine"),
@@ -43,7 +40,7 @@ def parser() -> Arguments:
 
     def command(name: str, text: str) -> Callable[..., object]:
         one = commands.add_parser(name, help=text, description=text)
-        one.add_argument("--database", metavar="FILE", help=f"the database; by default {_shown(default_database())}")
+        one.add_argument("--database", metavar="FILE", help=f"the database; by default {usual_database()}")
         if name != "export":  # its lines are JSON
             add_json(one)
         return one.add_argument
@@ -81,12 +78,6 @@ def _days(text: str) -> timedelta:
     if days < timedelta(0):
         raise argparse.ArgumentTypeError(f"{text} days is no age")
     return days
-
-
-def _shown(path: Path) -> str:
-    """A path for argparse's help, with percent signs doubled, and `~` for the user's folder."""
-    home = Path.home()
-    return (f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)).replace("%", "%%")
 
 
 if __name__ == "__main__":

@@ -7,10 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pdojo_tools.command import Arguments, positive, run_tool
+from pdojo_tools.command import Arguments, positive, run_tool, usual_database
 from pdojo_tools.phases import loading
-
-from pdojo.files import default_database
 
 EXAMPLES = (
     ("pdojo-lib build examples/library/spec.toml -o dist", "build a library for C, C++ and Python"),
@@ -64,8 +62,8 @@ def parser() -> Arguments:
         metavar="MODULE:FUNCTION",
         help="the kernels of a PyTorch model; the function returns a module and a list of inputs; its code is run",
     )
-    shown = str(default_database()).replace("%", "%%")
-    add.add_argument("--database", metavar="FILE", help=f"where measured choices are kept; by default {shown}")
+    text = f"where measured choices are kept; by default {usual_database()}"
+    add.add_argument("--database", metavar="FILE", help=text)
     add.add_argument("--ray", metavar="ADDRESS", help="search on a Ray cluster first: local, auto, HOST:PORT")
     add.add_argument("--workers", type=positive, metavar="N", help="workers of the cluster")
     text = "prove a library: replay its moves, make its bytes again, run every entry"

@@ -110,7 +110,7 @@ def _bytes(size: int) -> str:
 def _calibrate(output: str | None, name: str, threads: int | None) -> None:
     from dataclasses import replace
 
-    from pdojo_tools.calibrating import COMMAND, keep, measured
+    from pdojo_tools.calibrating import COMMAND, keep, measured, place
     from pdojo_tools.outputs import check_writable, write_output
 
     from pdojo.dialect.machines.host import parent_of_host, uncalibrated
@@ -122,7 +122,9 @@ def _calibrate(output: str | None, name: str, threads: int | None) -> None:
         raise UsageError(f"'{name}' is no name of a machine: letters, digits, '_', '-' and '.'")
     if output is None and threads is not None:
         raise UsageError("--threads needs -o: host is measured with all of its processors")
-    if output not in (None, "-"):
+    if output is None:
+        place()
+    elif output != "-":
         check_writable(output)
     here, command = uncalibrated(), COMMAND
     if threads is not None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from pdojo.errors import UsageError
-from pdojo.files import replace_file
+from pdojo.files import replace_file, write_file
 
 
 def write_output(content: str | bytes, path: str | None) -> None:
@@ -30,8 +30,7 @@ def write_output(content: str | bytes, path: str | None) -> None:
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     try:
         if _is_special(Path(path)):
-            with Path(path).open("wb") as file:
-                file.write(data)
+            write_file(Path(path), data)
         else:
             replace_file(_meant(path), data)
     except OSError as error:

@@ -6,11 +6,14 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 from pdojo_tools.steps import suggestion
 
 from pdojo.errors import UsageError
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 Examples: TypeAlias = Sequence[tuple[str, str]]
 """Command lines with their effects."""
@@ -128,9 +131,20 @@ class Arguments(argparse.ArgumentParser):
                 self.error(f"there is no option '{option[1]}'{suggestion(option[1], sorted(known))}")
         return super().parse_args(words, namespace)
 
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        """Print the help, by default to standard output. Raises OSError if a file takes no data, unlike its base."""
+        (file or sys.stdout).write(self.format_help())
+        sys.stdout.flush()
+
     def error(self, message: str) -> NoReturn:
         """Raise UsageError."""
         raise UsageError(f"{message}; see {self.prog} --help")
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        # The arguments of a command are left to its parser.
+        if "" in (arg_strings[:1] if action.nargs == argparse.PARSER else arg_strings):
+            raise argparse.ArgumentError(action, "it is empty")
+        return super()._get_values(action, arg_strings)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

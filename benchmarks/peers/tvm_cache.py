@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pdojo.backends.measure.environment import environment
 from pdojo.errors import MeasurementError
+from pdojo.files import cache_folder, data_folder
 from pdojo.kernels import Workload
 
 _NAMED = re.compile(r".*, (\d+) trials")
@@ -32,11 +33,11 @@ def trials_of(name: str) -> int:
 
 def found_path(workload: Workload, threads: int, trials: int) -> Path:
     """The file of the best schedule, by workload, threads, trials, processor and version of TVM."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = cache_folder("tvm") or data_folder() / "tvm"
     described = [workload.kernel, workload.sizes, workload.element_type]
     key = [*described, threads, trials, environment()["processor"], version("apache-tvm")]
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
-    return base / "pdojo" / "tvm" / f"{workload.kernel}-{digest}.json"
+    return folder / f"{workload.kernel}-{digest}.json"
 
 
 def tune(

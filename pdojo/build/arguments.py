@@ -12,6 +12,7 @@ from typing import cast as cast_to
 import numpy as np
 
 from pdojo.build.array import Array
+from pdojo.build.plain import plain_of
 from pdojo.errors import UsageError
 
 _P = ParamSpec("_P")
@@ -36,16 +37,17 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
     @wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
-            given = signature.bind(*args, **kwargs).arguments
+            bound = signature.bind(*args, **kwargs)
         except TypeError as error:
             raise UsageError(f"'{title}' cannot be called like that: {error}") from None
-        for name, value in given.items():
+        bound.arguments = {name: plain_of(value) for name, value in bound.arguments.items()}
+        for name, value in bound.arguments.items():
             hint: Any = hints()[name]
             if signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
                 hint = Sequence[hint]
             if not fits(value, hint):
                 raise UsageError(f"'{title}': {name} is {_words(hint)}, not {value!r:.60}")
-        return function(*args, **kwargs)
+        return function(*bound.args, **bound.kwargs)
 
     return call
 

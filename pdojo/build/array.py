@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from math import prod
 from types import EllipsisType
 from typing import TypeAlias
-from typing import cast as cast_to
 
 import numpy as np
 
 from pdojo.build.graph import Computed, Definition, Operand, Read, Write, identity
+from pdojo.build.plain import number_of
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.element_types import ELEMENT_TYPES, is_float
 from pdojo.dialect.functions import check_types
@@ -23,6 +23,7 @@ from pdojo.dialect.names import name_problem
 from pdojo.dialect.notation.literals import constant_attr
 from pdojo.dialect.notation.spelling import CALLS, INFIX, PREFIX
 from pdojo.dialect.semantics.rounding import round_float64
+from pdojo.dialect.verification.structure import LARGEST
 from pdojo.dialect.view.nest import Constant, Index
 from pdojo.errors import UsageError, did_you_mean
 from pdojo.math.functions import FUNCTIONS, Signature
@@ -91,6 +92,11 @@ class Array:
     """The element at each iteration of a nest whose extents are the shape."""
 
     __array_ufunc__ = None  # NumPy's scalars leave operators to the handle.
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for an extent that no index expression reaches."""
+        if max(self.shape, default=0) >= LARGEST:
+            raise UsageError(f"an axis of {max(self.shape)} elements is too long; extents stay below 2^62")
 
     @property
     def rank(self) -> int:
@@ -274,6 +280,8 @@ def iota(shape: Sequence[int], dtype: str = "i64", axis: int = 0, start: int = 0
     (axis,) = axes_of(axis, len(extents))
     expression = (var(axis) * step + start).substitute({}, extents) if prod(extents) else const(0)
     for bound in expression.bounds(extents) if prod(extents) else ():
+        if abs(bound) >= LARGEST:
+            raise UsageError(f"{bound} is too large for iota: its numbers stay below 2^62")
         _constant(float(bound) if is_float(kind) else bound, kind)
     return Array(kind, extents, Index(expression, storage_of(kind)))
 
@@ -286,7 +294,7 @@ def define(dtype: str, shape: Sequence[int], *writes: Write) -> Array:
 
 def _constant(value: Scalar, dtype: str) -> Constant:
     """A number of an element type of handles. Raises UsageError if there is none."""
-    plain = _number(value)
+    plain = number_of(value)
     if isinstance(plain, float) and plain.is_integer() and not is_float(dtype):
         plain = int(plain)
     if not is_float(dtype) and isinstance(plain, int):
@@ -299,14 +307,6 @@ def _constant(value: Scalar, dtype: str) -> Constant:
     except ValueError as error:
         raise UsageError(str(error)) from None
     return Constant(float(plain) if is_float(dtype) else int(plain), storage_of(dtype))
-
-
-def _number(value: object) -> float:
-    """A number of Python or NumPy as one of Python. Raises UsageError for other values."""
-    plain: object = cast_to("np.generic[object]", value).item() if isinstance(value, np.generic) else value
-    if not isinstance(plain, int | float):
-        raise UsageError(f"an operand is a handle or a number, not {type(plain).__name__}")
-    return plain
 
 
 def axes_of(axis: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
@@ -521,7 +521,7 @@ def power(x: Like, exponent: Like) -> Array:
     <Array f32 [4]>
     """
     if isinstance(x, Array) and not isinstance(exponent, Array):
-        exponent = _number(exponent)
+        exponent = number_of(exponent)
         whole = int(exponent) if float(exponent).is_integer() else None
         if whole is not None and 0 < whole <= 4:
             return _product_of(x, whole)
@@ -530,6 +530,7 @@ def power(x: Like, exponent: Like) -> Array:
         if not is_float(x.dtype):
             if whole is None or whole < 0:
                 raise UsageError(f"integers have no power {exponent}; use build.cast")
+            _constant(whole, "i64")
             return _product_of(x, whole) if whole else constant(1, x.dtype, x.shape)
     elif isinstance(exponent, Array) and not is_float(exponent.dtype):
         raise UsageError("integers are raised to constant powers only; use build.cast")

@@ -172,10 +172,10 @@ def ends_of(padding: Widths, rank: int) -> Sequence[Sequence[int]]:
     """(before, after) for each spatial axis."""
     if isinstance(padding, int):
         return [(padding, padding)] * rank
-    rows = list(padding)
-    if len(rows) != rank:
+    rows = [(row, row) if isinstance(row, int) else row for row in padding]
+    if len(rows) != rank or any(len(row) != 2 for row in rows):
         raise UsageError(f"padding is a number, or a number or a pair for each of {rank} axes, not {padding}")
-    return [(row, row) if isinstance(row, int) else row for row in rows]
+    return rows
 
 
 def _with_bias(x: Array, bias: Array | None) -> Array:
@@ -212,7 +212,7 @@ def conv_transpose(
     if rank < 1 or weights.rank != x.rank or groups < 1 or weights.shape[0] != x.shape[1] or x.shape[1] % groups:
         raise UsageError(f"conv_transpose of {groups} groups: {shown(x.shape)} and {shown(weights.shape)} do not fit")
     strides, dilations = per_axis("stride", stride, rank), per_axis("dilation", dilation, rank)
-    behind = (output_padding,) * rank if isinstance(output_padding, int) else tuple(output_padding)
+    behind = per_axis("output_padding", output_padding, rank, least=0)
     spread = _spread(weights, dilations)
     # All of the result, without padding; taps of each residue; elements of the result of each residue.
     whole = [

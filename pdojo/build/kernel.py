@@ -207,8 +207,10 @@ class _Kernel:
             kernel.body.block.add_op(operation)
         rewriter = PatternRewriter(InsertPoint.at_end(kernel.body.block))
         for chain, write in nests:
-            if write.guard:
-                place_guards(write.guard, chain, range(write.loop is not None, len(chain)), rewriter)
+            # Constant guards hold for all iterations, and there may be no scope for them.
+            guard = [each for each in write.guard if not (each.is_constant and each.constant >= 0)]
+            if guard:
+                place_guards(guard, chain, range(write.loop is not None, len(chain)), rewriter)
         canonicalize(kernel)
         try:
             kernel.verify()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Literal, TypeAlias
 
 from pdojo.build.array import Array, Item, Scalar, axes_of, broadcast_to, constant, define, shown, sliced
@@ -21,6 +22,8 @@ Piece: TypeAlias = tuple[Item | tuple[Item, ...], Array]
 
 MOST_RUNS = 4
 """Most pieces of `take` if a table can have the indices."""
+MOST_PARTS = 1 << 16
+"""Most parts of `split`."""
 MOST_PIECES = 256
 """Most nests that copy pieces of one array; more of them need a table."""
 
@@ -114,10 +117,12 @@ def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> list[Array]:
     if isinstance(sizes, int):
         if sizes < 1 or extent % sizes:
             raise UsageError(f"an axis of {extent} elements has no {sizes} equal parts")
+        if sizes > MOST_PARTS:
+            raise UsageError(f"an axis is split into at most {MOST_PARTS} parts, not {sizes}")
         sizes = [extent // sizes] * sizes
     if sum(sizes) != extent or min(sizes, default=0) < 0:
         raise UsageError(f"parts of {' and '.join(map(str, sizes))} elements do not make an axis of {extent}")
-    ends = [sum(sizes[: k + 1]) for k in range(len(sizes))]
+    ends = accumulate(sizes)
     return [x[(*[slice(None)] * axis, slice(end - size, end))] for end, size in zip(ends, sizes, strict=True)]
 
 

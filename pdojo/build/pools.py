@@ -15,6 +15,9 @@ from pdojo.build.shapes import per_axis, reshape, windows
 from pdojo.dialect.element_types import is_float
 from pdojo.errors import UsageError
 
+MOST_COUNTED = 1 << 16
+"""Most windows that are counted one by one, in search of a common length."""
+
 
 @dataclass(frozen=True)
 class _Axis:
@@ -121,16 +124,26 @@ def avg_pool(
     for number, axis in enumerate(axes):
         first = 0 if count_padding else axis.before
         last = axis.before + axis.extent + (axis.after if count_padding else 0)
-        starts = range(0, axis.places * axis.stride, axis.stride)
-        lengths = {len(range(*_within(start, axis, first, last))) for start in starts}
-        if len(lengths) == 1:
-            constant_count *= lengths.pop()
+        common = _common_length(axis, first, last)
+        if common is not None:
+            constant_count *= common
             continue
         length = _lengths(axis, first, last, sums.dtype)
         counts.append(reshape(length, (-1, *[1] * (len(axes) - 1 - number))))
     for count in counts:
         sums = sums / count
     return cast(sums if constant_count == 1 and counts else sums / constant_count, x.dtype)
+
+
+def _common_length(axis: _Axis, first: int, last: int) -> int | None:
+    """The number of elements from `first` to `last` in every window; None if it differs, or may differ."""
+    final = (axis.places - 1) * axis.stride
+    if first <= 0 and final + axis.reach <= last:
+        return axis.size
+    if axis.places > MOST_COUNTED:
+        return None
+    lengths = {len(range(*_within(start, axis, first, last))) for start in range(0, final + 1, axis.stride)}
+    return lengths.pop() if len(lengths) == 1 else None
 
 
 def _within(start: int, axis: _Axis, first: int, last: int) -> tuple[int, int, int]:

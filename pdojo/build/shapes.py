@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Literal
 
 from pdojo.build.array import Array, axes_of, broadcast_to, check_shape, shown
 from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
@@ -146,9 +147,10 @@ def windows(x: Array, size: Sequence[int], stride: int | Sequence[int] = 1, dila
     return x.view((*x.shape[:lead], *places, *sizes), index)
 
 
-def per_axis(name: str, value: int | Sequence[int], rank: int) -> tuple[int, ...]:
-    """A positive number for each of `rank` axes."""
+def per_axis(name: str, value: int | Sequence[int], rank: int, *, least: Literal[0, 1] = 1) -> tuple[int, ...]:
+    """A number of at least `least` for each of `rank` axes. Raises UsageError."""
     values = (value,) * rank if isinstance(value, int) else tuple(value)
-    if len(values) != rank or min((*values, 1)) < 1:
-        raise UsageError(f"{name} is a positive number, or one for each of {rank} axes, not {value}")
+    if len(values) != rank or min((*values, least)) < least:
+        kind = "positive number" if least else "number from 0"
+        raise UsageError(f"{name} is a {kind}, or one for each of {rank} axes, not {value}")
     return values

@@ -23,6 +23,8 @@ from pdojo.errors import UsageError
 
 Numbers: TypeAlias = Union[int, "Sequence[Numbers]"]
 """An integer, or nested sequences of integers of one shape."""
+MOST_PLACES = 1 << 22
+"""Most places of `scatter` that are compared one by one."""
 
 
 def table(values: Numbers, dtype: str = "i64") -> Array:
@@ -142,9 +144,60 @@ def _indices(extents: Sequence[int], places: Sequence[Array], shape: Sequence[in
 
 
 def _check_unique(shape: Sequence[int], index: Sequence[Expr]) -> None:
-    points = np.indices(tuple(shape)).reshape(len(shape), -1).astype(np.int64)
-    found = np.stack([evaluate(expression, points) for expression in index], axis=1)
-    unique, counts = np.unique(found, axis=0, return_counts=True)
-    if len(unique) < len(found):
-        twice = tuple(unique[counts > 1][0].tolist())
+    repeated = _repeated(shape, index) if prod(shape) else None
+    if repeated is not None:
+        twice = [expression.evaluate(repeated) for expression in index]
         raise UsageError(f"element {shown(twice)} is given several values")
+
+
+def _repeated(shape: Sequence[int], index: Sequence[Expr]) -> Sequence[int] | None:
+    """An iteration of `shape` whose indices are those of another one; None if there is none.
+
+    Iterations differ in their indices if they do so in the variables of each independent group of expressions.
+    """
+    groups = _independent(index)
+    used = {depth for _, depths in groups for depth in depths}
+    if any(extent > 1 and depth not in used for depth, extent in enumerate(shape)):
+        return [0] * len(shape)
+    for expressions, variables in groups:
+        depths = sorted(variables)
+        if any(_numbers_all(expression, shape, depths) for expression in expressions):
+            continue
+        extents = [shape[depth] for depth in depths]
+        if prod(extents) > MOST_PLACES:
+            raise UsageError(f"{prod(extents)} places are too many to see that each is given once")
+        points = np.zeros((len(shape), prod(extents)), np.int64)
+        points[depths] = np.indices(extents).reshape(len(depths), -1)
+        found = np.stack([evaluate(expression, points) for expression in expressions], axis=1)
+        _, first, counts = np.unique(found, axis=0, return_index=True, return_counts=True)
+        if len(first) < len(found):
+            return points[:, first[counts > 1][0]].tolist()
+    return None
+
+
+def _numbers_all(expression: Expr, shape: Sequence[int], depths: Sequence[int]) -> bool:
+    """Whether a linear expression has another value in each iteration of the scopes: strides exceed what is inside."""
+    inside = 0
+    for depth in sorted(depths, key=lambda depth: abs(expression.coefficient(depth))):
+        stride = abs(expression.coefficient(depth))
+        if stride <= inside and shape[depth] > 1:
+            return False
+        inside += stride * (shape[depth] - 1)
+    return expression.is_linear
+
+
+def _independent(index: Sequence[Expr]) -> list[tuple[list[Expr], set[int]]]:
+    """The expressions that are not constant in groups without common variables, and the variables of each group."""
+    groups: list[tuple[list[Expr], set[int]]] = []
+    for expression in index:
+        if expression.is_constant:
+            continue
+        together: tuple[list[Expr], set[int]] = ([expression], set(expression.variables()))
+        apart: list[tuple[list[Expr], set[int]]] = []
+        for group in groups:
+            if group[1] & together[1]:
+                together = (group[0] + together[0], group[1] | together[1])
+            else:
+                apart.append(group)
+        groups = [*apart, together]
+    return groups

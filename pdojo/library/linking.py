@@ -14,6 +14,7 @@ import llvmlite.binding as llvm
 
 from pdojo.backends.llvm.optimize import architecture_of
 from pdojo.errors import LoweringError, UsageError
+from pdojo.files import write_file
 from pdojo.library.features import ARCHITECTURES
 
 # Without debugging information, which names folders: zig adds it unless told not to.
@@ -54,7 +55,7 @@ class CCompiler:
             compiled.append(f"{source.removesuffix('.c')}.o")
             _ran([*self.command, *FLAGS, "-c", f"source/{source}", "-o", compiled[-1]], folder, self.title)
         # A file of arguments: there may be thousands of objects.
-        (folder / "link.txt").write_text("\n".join([*compiled, *objects]) + "\n", encoding="utf-8")
+        write_file(folder / "link.txt", "\n".join([*compiled, *objects]) + "\n")
         # An argument of its own: the compiler splits those of -Wl at commas.
         library = ("-Xlinker", "-soname", "-Xlinker", soname)
         exports = "-Wl,--version-script=source/exports.map"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pdojo.errors import MeasurementError, UsageError
-from pdojo.files import check_name, read_text, replace_file
+from pdojo.files import check_name, read_text, replace_file, write_file
 from pdojo.library.manifest import FORMAT, LARGEST, MANIFEST, differing
 from pdojo.library.paths import inside
 
@@ -70,7 +70,7 @@ class Workplace:
         """Write a file of the library."""
         target = inside(self.library, path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(text.encode() if isinstance(text, str) else text)
+        write_file(target, text)
 
     def publish(self) -> None:
         """Give the library its place, and remove this folder."""

@@ -20,6 +20,7 @@ from pdojo.dialect.flow.shortcut import is_used
 from pdojo.dialect.flow.uses import Use, describe_use, remapped_chain, uses_of
 from pdojo.dialect.flow.webs import web_of, webs_of
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, accumulates, byte_width, identity_value, is_float
+from pdojo.dialect.hints import LANE, LAUNCH_BOUNDS, NONTEMPORAL, ORDINARY, PREFETCH, READONLY, STREAMING
 from pdojo.dialect.machines.pattern import pattern_of, same_form
 from pdojo.dialect.notation.fragments import declared, fragment_text, parse_fragment, sentence, statement_of
 from pdojo.dialect.notation.index import parse_constant, parse_guard, parse_index
@@ -47,17 +48,7 @@ from pdojo.dialect.rules.capacity import LIMITED, MOST_STATEMENTS, UNKNOWN, over
 from pdojo.dialect.rules.conditions import conditions_of
 from pdojo.dialect.rules.frames import frame_problem
 from pdojo.dialect.rules.hardware_loops import has_extremum, loop_limits
-from pdojo.dialect.rules.hints import (
-    LANE,
-    LAUNCH_BOUNDS,
-    NONTEMPORAL,
-    ORDINARY,
-    PREFETCH,
-    READONLY,
-    STREAMING,
-    streaming_misfit,
-    value_of,
-)
+from pdojo.dialect.rules.hints import streaming_misfit, value_of
 from pdojo.dialect.rules.lanes import (
     Stride,
     base_alignment,

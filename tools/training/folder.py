@@ -15,7 +15,7 @@ from typing import Any, cast, get_type_hints
 from pdojo_tools.outputs import write_output
 
 from pdojo.errors import UsageError
-from pdojo.files import exists, read_bytes, read_text, replace_file
+from pdojo.files import exists, read_bytes, read_text, replace_file, write_file
 from pdojo.search.perfllm.storing import LARGEST
 from pdojo.search.perfllm.training.trainer import EpisodeRow
 
@@ -112,8 +112,7 @@ class Folder:
 
     def add(self, row: EpisodeRow) -> None:
         """Append an episode."""
-        with (self.path / "log.csv").open("a", encoding="utf-8") as file:
-            file.write(_lines([row], heading=False))
+        write_file(self.path / "log.csv", _lines([row], heading=False), append=True)
 
 
 def _lines(rows: Sequence[EpisodeRow], *, heading: bool) -> str:

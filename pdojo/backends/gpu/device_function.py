@@ -30,10 +30,10 @@ from pdojo.backends.gpu.tree_text import TreeText
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.hints import READONLY, STREAMING
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation.printer import tree_lines
 from pdojo.dialect.rules.block_threads import THREADS
-from pdojo.dialect.rules.hints import READONLY, STREAMING
 from pdojo.dialect.rules.lanes import common_guard
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Node, Scope

@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from pdojo.backends.gpu.resources import MissingTool, refusal
 from pdojo.errors import SimulationError
+from pdojo.files import write_file
 
 HEAD = '#include "fibers.h"\n'
 """The first line of a text for `compile_fibers`, which also accepts the contents of the file instead."""
@@ -218,7 +219,7 @@ def compile_fibers(
     name = next(iter(commands)) if compiler is None else compiler
     compiled = Fibers(text, Path(tempfile.mkdtemp(prefix="pdojo-fibers-")))
     source, middle = (str(compiled.folder / f"kernel.{end}") for end in ("cpp", "o"))
-    Path(source).write_text(text, encoding="utf-8")
+    write_file(Path(source), text)
     include = str(Path(__file__).parent)
     for arguments in (
         # Do not link the sanitizers' library: the runtime defines the functions that instrumented code calls.

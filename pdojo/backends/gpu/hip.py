@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pdojo.backends.gpu.resources import MissingTool, Resources, refusal
 from pdojo.errors import LoweringError
+from pdojo.files import write_file
 
 REMEDY = "pip install ziglang, or install clang-19 and lld-19 or later"
 HEADER = "hip_minimal.h"
@@ -92,8 +93,8 @@ def compile_hip(text: str, *, processor: str = "gfx942", tools: Toolchain | None
         raise MissingTool(f"there is no clang for AMD's GPUs: {REMEDY}")
     with tempfile.TemporaryDirectory(prefix="pdojo-hip-") as folder:
         place = Path(folder)
-        (place / HEADER).write_text(header_text(), encoding="utf-8")
-        (place / "kernel.hip").write_text(text, encoding="utf-8")
+        write_file(place / HEADER, header_text())
+        write_file(place / "kernel.hip", text)
         run = _ToolRun(text, place)
         run(*tools.clang, *OPTIONS, f"--offload-arch={processor}", "-include", HEADER, "-S", "kernel.hip", "-o", "k.s")
         run(*tools.clang, "-target", "amdgcn-amd-amdhsa", f"-mcpu={processor}", "-c", "k.s", "-o", "k.o")

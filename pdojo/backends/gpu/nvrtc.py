@@ -16,6 +16,7 @@ from typing import Any
 
 from pdojo.backends.gpu.resources import MissingTool, Resources, refusal
 from pdojo.errors import LoweringError
+from pdojo.files import write_file
 
 REMEDY = "pip install nvidia-cuda-nvrtc cuda-bindings"
 OPTIONS = ("--fmad=false", "-std=c++17", "--ptxas-options=-v")
@@ -121,7 +122,7 @@ def disassemble(cubin: bytes) -> str:
         raise MissingTool("nvdisasm, the disassembler, is not installed: pip install nvidia-cuda-nvdisasm")
     with tempfile.TemporaryDirectory(prefix="pdojo-cuda-") as folder:
         place = Path(folder) / "kernel.cubin"
-        place.write_bytes(cubin)
+        write_file(place, cubin)
         done = subprocess.run([path, "-c", str(place)], capture_output=True, text=True, check=False)
     if done.returncode:
         raise LoweringError(f"nvdisasm cannot read the code: {done.stderr.strip()}")

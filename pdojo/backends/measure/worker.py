@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -68,7 +69,8 @@ class Worker:
     """Measures programs in a child process, started when needed and restarted after a failure.
 
     The process may take `memory_bytes` of address space (`most` is three quarters of the machine's memory, None is no
-    limit), runs on `processors` (None: all that are allowed) with its threads bound to them, and ends with its parent.
+    limit of its own), and never more than this process may. It runs on `processors` (None: all that are allowed) with
+    its threads bound to them, and ends with its parent.
     `compiler`, `peers` and `references` are `module:function` paths of the code that it uses; `session` is the path of
     the measuring class. These paths come from the program that creates the worker, never from data. A worker is not
     safe for use from several threads at once.
@@ -86,7 +88,8 @@ class Worker:
         session: str = DEFAULT_SESSION,
     ) -> None:
         self.limits = limits or Limits()
-        self.memory_bytes = most_memory() if memory_bytes == "most" else memory_bytes
+        wanted = (most_memory() if memory_bytes == "most" else memory_bytes, _limit_of_this_process())
+        self.memory_bytes = min((each for each in wanted if each is not None), default=None)
         self._settings = {
             "memory_limit": self.memory_bytes,
             "processors": None if processors is None else list(processors),
@@ -262,5 +265,13 @@ class Worker:
 
 
 def most_memory() -> int:
-    """Three quarters of this computer's memory, in bytes: the most that a worker process takes."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
+    """The most bytes that a worker process takes: three quarters of this computer's memory, or this process's limit."""
+    most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
+    limit = _limit_of_this_process()
+    return most if limit is None else min(most, limit)
+
+
+def _limit_of_this_process() -> int | None:
+    """The bytes of address space that this process may take (`ulimit -v`); None if there is no limit."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if limit == resource.RLIM_INFINITY else limit

@@ -22,8 +22,9 @@ from pdojo.backends.snitch.code import STREAMS, ZERO, Register, SnitchCode
 from pdojo.backends.snitch.draining import Draining, StreamUse
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.hints import LANE
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.rules.hints import LANE, value_of
+from pdojo.dialect.rules.hints import value_of
 from pdojo.dialect.rules.stream_patterns import Pattern, address_in_bytes
 from pdojo.dialect.rules.streams import Stream, has_lanes, is_streamed, may_divide, streams_of, walk_of
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Node, Scope, leaves_of

@@ -35,15 +35,19 @@ def detect() -> Machine:
     """
     found = uncalibrated()
     file = calibration_file(found)
-    if os.environ.get(UNCALIBRATED) or not file.is_file():
+    if os.environ.get(UNCALIBRATED) or file is None or not file.is_file():
         return found
     return replace(found, measured=read_machine(file, shipped_machine).measured)
 
 
-def calibration_file(described: Machine) -> Path:
-    """The file of this processor's measurements, in the user's cache; other processors have other files."""
+def calibration_file(described: Machine) -> Path | None:
+    """The file of this processor's measurements, in the user's cache; other processors have other files.
+
+    None if the user has no home folder.
+    """
     facts = (processor_name(), described.threads, described.cache_bytes, described.features)
-    return cache_folder("machines") / f"{sha256(repr(facts).encode()).hexdigest()[:16]}.toml"
+    folder = cache_folder("machines")
+    return None if folder is None else folder / f"{sha256(repr(facts).encode()).hexdigest()[:16]}.toml"
 
 
 def processor_name() -> str:

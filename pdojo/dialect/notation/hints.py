@@ -7,6 +7,7 @@ import re
 from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute
 
+from pdojo.dialect.hints import hint_problem
 from pdojo.dialect.notation.lexer import Cursor, TokenKind
 from pdojo.errors import NotationError
 
@@ -19,6 +20,9 @@ def parse_hints(cursor: Cursor) -> DictionaryAttr:
         if name.text in hints:
             raise cursor.error(f"hint '{name.text}' is given twice", span=name.span)
         hints[name.text] = _parse_value(cursor) if cursor.accept("(") else UnitAttr()
+        problem = hint_problem(name.text, hints[name.text])
+        if problem is not None:
+            raise cursor.error(problem, span=name.span)
     return DictionaryAttr(hints)
 
 

@@ -10,36 +10,26 @@ from xdsl.ir import Attribute
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.hints import (
+    FARTHEST,
+    LANE,
+    LAUNCH_BOUNDS,
+    MOST_BLOCKS,
+    NONTEMPORAL,
+    ORDINARY,
+    PERSISTENT,
+    PREFETCH,
+    READONLY,
+    STREAMING,
+)
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules.lanes import Stride, known_alignment, lane_stride
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Scope, fact
 
-NONTEMPORAL = "nontemporal"
-"""A plain store that bypasses the caches."""
-PREFETCH = "prefetch"
-"""A load whose data is prefetched; the value is the distance in bytes."""
-STREAMING = "streaming"
-"""An access in a grid whose data is used once; it leaves the caches first."""
-READONLY = "readonly"
-"""A load, in a grid, through the read-only cache; the kernel never writes the array."""
-LANE = "lane"
-"""The number of the stream register for an access."""
-ORDINARY = "ordinary"
-"""An access in a streaming region that remains a load or a store."""
-LAUNCH_BOUNDS = "launch_bounds"
-"""Number of blocks that each multiprocessor should hold at once; a hint of an outermost grid scope."""
-PERSISTENT = "persistent"
-"""Cache lines that leave the shared cache last, from one launch to the next; a hint of a heap buffer."""
-
 ACCESS_HINTS = (NONTEMPORAL, PREFETCH, STREAMING, READONLY, LANE, ORDINARY)
 SCOPE_HINTS = (LAUNCH_BOUNDS,)
 BUFFER_HINTS = (PERSISTENT,)
-
-FARTHEST = (1 << 31) - 1
-"""The greatest prefetch distance in bytes that fits an instruction."""
-MOST_BLOCKS = 32
-"""Most blocks that a multiprocessor holds (CUDA programming guide, compute capability 9.0)."""
 
 _MAPPED = (STREAMING, READONLY, LANE)
 """Hints of accesses that are valid only inside certain mappings."""

@@ -17,9 +17,9 @@ from pdojo.dialect.flow.coverage import common_depth
 from pdojo.dialect.flow.program import Conflict, Program
 from pdojo.dialect.flow.uses import Use
 from pdojo.dialect.functions import byte_width, is_float
+from pdojo.dialect.hints import ORDINARY
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.rules.hints import ORDINARY
 from pdojo.dialect.rules.lanes import Stride, known_alignment, stride_over
 from pdojo.dialect.rules.stream_patterns import Pattern, address_in_bytes, condensed, joint_walk, pattern_of
 from pdojo.dialect.view.messages import describe_access, describe_scope

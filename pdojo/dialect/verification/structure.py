@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from math import prod
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, IndexType, NoneAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, DictionaryAttr, IndexType, NoneAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineConstraintKind, AffineExpr
 
 from pdojo.dialect.attributes import IndexValueAttr, Intent, LookupAttr, Memory
 from pdojo.dialect.functions import is_element_type
+from pdojo.dialect.hints import hint_problem
 from pdojo.dialect.names import is_machine_name, name_problem
 from pdojo.dialect.narrowing import is_memref, is_table
 from pdojo.dialect.notation.lexer import MOST_PARTS
@@ -137,6 +138,7 @@ def _verify_buffer(buffer: BufferOp) -> None:
     if buffer.reuse is not None and len(buffer.reuse.data) != len(buffer.array_type.get_shape()):
         fail(buffer, f"buffer '{names[0]}' has {len(buffer.reuse.data)} numbers of slots for its dimensions")
     _verify_swizzles(buffer, names[0])
+    _verify_hints(buffer, buffer.hints)
     if buffer.constant is not None:
         problem = constancy_problem(buffer)
         if problem is not None or buffer.host is not None:
@@ -234,6 +236,7 @@ def _verify_scope(scope: ScopeOp, depth: int) -> None:
     if [a.type for a in block.args] != [IndexType()]:
         fail(scope, "a scope has one induction variable of type index")
     _verify_guard(scope)
+    _verify_hints(scope, scope.hints)
 
 
 def _verify_guard(scope: ScopeOp) -> None:
@@ -246,6 +249,13 @@ def _verify_guard(scope: ScopeOp) -> None:
                 fail(scope, "a guard is a conjunction of 'expression >= 0'")
             _verify_expression(scope, constraint.lhs)
     _verify_variables(scope, variables)
+
+
+def _verify_hints(operation: Operation, hints: DictionaryAttr | None) -> None:
+    for name, value in () if hints is None else hints.data.items():
+        problem = hint_problem(name, value)
+        if problem is not None:
+            fail(operation, problem)
 
 
 def _verify_variables(operation: Operation, variables: Iterable[SSAValue]) -> None:
@@ -269,6 +279,8 @@ def _verify_maps(op: StatementOp) -> None:
         fail(op, f"op has {len(maps) - 1} accesses among its inputs but {len(arrays) - 1} arrays")
     if hints is not None and len(hints.data) != len(arrays):
         fail(op, f"op has hints for {len(hints.data)} of its {len(arrays)} accesses")
+    for each in () if hints is None else hints.data:
+        _verify_hints(op, each)
     values = [i.map for i in inputs if isinstance(i, IndexValueAttr)]
     for index_map in (*maps, *values, *(each.map for each in lookups)):
         if index_map.data.num_dims != len(ivs) + len(lookups) or index_map.data.num_symbols:

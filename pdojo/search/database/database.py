@@ -27,7 +27,7 @@ class Database:
     def __init__(self, path: str | Path | None = None, *, create: bool = True) -> None:
         """Open the file `path`, by default `default_database()`; with `create`, a missing file is created."""
         if path is None:
-            path = default_database()
+            path = _default()
             if create:
                 _make_folder(path.parent)
         self.connection = DatabaseConnection(Path(path), create=create)
@@ -35,7 +35,10 @@ class Database:
     @classmethod
     def existing(cls, path: str | Path | None = None) -> Database:
         """The file `path`, by default `default_database()`; an empty database in memory if there is no such file."""
-        file = default_database() if path is None else Path(path)
+        try:
+            file = default_database() if path is None else Path(path)
+        except FileNotFoundError:  # The user has no home folder.
+            return cls.in_memory()
         return cls(file, create=False) if file.exists() else cls.in_memory()
 
     @classmethod
@@ -82,6 +85,13 @@ class Database:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _default() -> Path:
+    try:
+        return default_database()
+    except FileNotFoundError as error:
+        raise DatabaseError(f"there can be no database by default: {error.strerror}, or name a file") from None
 
 
 def _make_folder(folder: Path) -> None:

@@ -23,14 +23,17 @@ _PREPARE = (
 class Kept:
     """Vectors of `size` numbers, by encoder and text: `embeddings.sqlite` in pdojo's cache, or in `folder`.
 
-    Several processes may use it at once. If the file is damaged or cannot be written, nothing is kept and programs are
-    encoded again, with equal vectors.
+    Several processes may use it at once. If the file is damaged or cannot be written, or the user has no home folder,
+    nothing is kept and programs are encoded again, with equal vectors.
     """
 
     def __init__(self, encoder: str, size: int, folder: Path | None = None) -> None:
         self._encoder, self._size = encoder, size
         place = cache_folder("perfllm") if folder is None else folder
-        self._file = place / "embeddings.sqlite"
+        # Each connection to `:memory:` is another, empty database.
+        self._file = ":memory:" if place is None else place / "embeddings.sqlite"
+        if place is None:
+            return
         with suppress(OSError, sqlite3.Error):
             place.mkdir(parents=True, exist_ok=True)
             with self._opened() as connection:

@@ -193,6 +193,7 @@ def test_it_is_measured_once(small: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_file_of_measurements_that_is_damaged_is_one_message(small: Path) -> None:
     file = detection.calibration_file(detection.uncalibrated())
+    assert file is not None
     file.parent.mkdir(parents=True)
     file.write_text("name = ")
     with pytest.raises(UsageError, match=r"is no TOML"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -41,6 +42,7 @@ from pdojo.backends.measure.load import LoadMeter
 from pdojo.backends.measure.outcome import Check, outcome_from_json
 from pdojo.backends.measure.request import Comparison
 from pdojo.backends.measure.timing import Timed, take_samples
+from pdojo.backends.measure.worker import most_memory
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import parse_notation
@@ -169,6 +171,25 @@ def test_memory_limit_of_the_system() -> None:
         outcome = small.measure(Request(doubling(size=256 * size), QUICK))
     assert isinstance(outcome, OutOfMemory)
     assert outcome.limit == 700 << 20
+
+
+def test_a_worker_takes_no_more_than_its_parent_may() -> None:
+    """`ulimit -v` sets a limit that no process may raise."""
+    limit = 4 << 30
+    command = [sys.executable, "-m", "pdojo_tools.run", "relu:4x8", "--no-time"]
+    run = subprocess.run(
+        ["sh", "-c", f'ulimit -v {limit >> 10} && exec "$@"', "sh", *command],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, before[1]))
+    try:
+        assert [Worker(memory_bytes=each).memory_bytes for each in ("most", None, 1 << 30)] == [
+            min(limit, most_memory()), limit, 1 << 30,
+        ]  # fmt: skip
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def test_compare_measures_the_others_together(worker: Worker) -> None:

@@ -91,6 +91,11 @@ CASES: dict[str, tuple[Spec, Built, Reference]] = {
         lambda a: build.softmax(a[0], mask=a[1]),
         lambda a: softmax(a[0] + a[1]),
     ),
+    "causal_softmax of one element": (
+        "f64 1 1",
+        lambda a: build.causal_softmax(a[0]),
+        lambda a: _causal(a[0]),
+    ),
     "causal_softmax": ("f64 2 4 6", lambda a: build.causal_softmax(a[0] * 2), lambda a: _causal(a[0] * 2)),
     "log_softmax": ("f64 3 5", lambda a: build.log_softmax(a[0], 0), lambda a: _log_softmax(a[0], 0)),
     "logsumexp": (

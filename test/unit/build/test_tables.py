@@ -9,6 +9,7 @@ import pytest
 
 from pdojo import build
 from pdojo.dialect.notation import print_notation
+from pdojo.errors import UsageError
 from unit.build.references import random, run
 
 X = build.input("x", "f32", (5, 8))
@@ -70,3 +71,19 @@ def test_tables_have_names_of_their_own() -> None:
 def test_even_steps_need_no_table() -> None:
     handle = build.input("x", "f32", (3,))
     assert "3 y[{0}] = x[{0}] + ({0}*2+3)\n" in text(handle + build.table([3, 5, 7], "f32"), handle)
+
+
+def test_places_of_a_large_array_are_not_compared_one_by_one() -> None:
+    """Strides tell that 2^40 places differ; a table and an axis are independent."""
+    whole = build.input("x", "f32", (1 << 20, 1 << 20))
+    own = [build.iota(whole.shape, axis=axis) for axis in (0, 1)]
+    assert build.scatter(whole, own, whole).shape == whole.shape
+    flat = build.reshape(whole, (1 << 40,))
+    assert build.scatter(flat, [build.iota((1 << 40,))], flat).shape == flat.shape
+    rows = whole[:3]
+    assert build.scatter(whole, [[[5], [2], [9]], build.iota((1, 1 << 20), axis=1)], rows).shape == whole.shape
+    with pytest.raises(UsageError, match=r"^element \[5, 0\] is given several values$"):
+        build.scatter(whole, [[[5], [2], [5]], build.iota((1, 1 << 20), axis=1)], rows)
+    quotients = build.reshape(build.iota((1 << 20, 1 << 20), axis=0), flat.shape)
+    with pytest.raises(UsageError, match="1099511627776 places are too many"):
+        build.scatter(whole, [quotients, quotients], flat)

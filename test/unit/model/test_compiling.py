@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -94,7 +95,7 @@ def test_what_determines_the_code_is_in_the_key(monkeypatch: pytest.MonkeyPatch)
     assert request().key not in keys
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "other"])
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "other", "foreign"])
 def test_damaged_files_are_compiled_again(damage: str, compiled: list[str], folder: Path) -> None:
     check(2, [request()])
     (file,) = folder.glob("*.kernel")
@@ -107,12 +108,25 @@ def test_damaged_files_are_compiled_again(damage: str, compiled: list[str], fold
             data[middle] ^= 1
         case "empty":
             data.clear()
+        case "foreign":
+            contents = b'{"code": "AA=="}'
+            data = bytearray(sha256(contents).hexdigest().encode() + b"\n" + contents)
         case _:
             data = bytearray(b"0" * 64 + b"\n{}")
     file.write_bytes(data)
     check(2, [request()])
     check(2, [request()])
     assert len(compiled) == 2
+
+
+def test_code_under_the_name_of_another_kernel_is_not_used(compiled: list[str], folder: Path) -> None:
+    check(2, [request(2)])
+    (two,) = folder.glob("*.kernel")
+    check(3, [request(3)])
+    (three,) = set(folder.glob("*.kernel")) - {two}
+    two.write_bytes(three.read_bytes())
+    check(2, [request(2)])
+    assert len(compiled) == 3
 
 
 def test_nothing_is_stored_in_a_folder_that_is_a_file(compiled: list[str], folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from importlib import import_module
 from io import BytesIO
@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pdojo_tools import db, lib, opt, start, tune
+from pdojo_tools import db, lib, machine, opt, start, tune
 
 import pdojo
+from pdojo.dialect.machines import host as detection
 from pdojo.errors import PdojoError, UsageError
 from pdojo.files import read_bounded, read_bytes, replace_file
 from pdojo.search.contract.progress import Budget
+from pdojo.search.database import Database
 from pdojo.search.perfllm.settings import Settings
 
 LONG = "n" * 5000
@@ -146,10 +148,8 @@ def test_messages_do_not_repeat_what_was_given() -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "expected"),
     [
-        (opt, ["relu:4", "--machine", ""], "a machine is given by its name"),
         (opt, ["relu:4", "-o", LONG], "File name too long"),
         (opt, [f"./{LONG}"], "File name too long"),
-        (db, ["list", "--database", ""], "cannot be used: it is no file"),
         (db, ["list", "--database", LONG], "File name too long"),
         (db, ["merge", LONG], "File name too long"),
         (db, ["import", LONG], "File name too long"),
@@ -222,6 +222,72 @@ def test_a_closed_output_is_only_an_error_if_it_is_written_to(tmp_path: Path) ->
     assert (tmp_path / "k.pdojo").read_text().startswith("kernel relu")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is full")
+@pytest.mark.parametrize("arguments", ["opt --help", "db list --help", "opt --version"])
+def test_help_that_cannot_be_written_is_an_error(arguments: str) -> None:
+    command = f'"{sys.executable}" -m pdojo_tools.{arguments} > /dev/full'
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "error: cannot write the output: No space left on device\n")
+
+
+WRITERS = """
+import resource, sys
+from contextlib import suppress
+from pathlib import Path
+from pdojo.files import replace_file, write_file
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+for write in (replace_file, write_file, lambda path, data: write_file(path, data, append=True)):
+    try:
+        write(Path("file"), bytes(1 << 20))
+    except OSError as error:
+        print(error.filename, error.strerror)
+from pdojo_tools import opt, tune
+sys.exit(opt.main(["relu:4x8", "-o", "kernel.mlir"]))
+"""
+
+
+def test_a_file_that_grows_too_large_is_named(tmp_path: Path) -> None:
+    """A full disk gives the same error, which has no name."""
+    done = subprocess.run(
+        [sys.executable, "-c", WRITERS], cwd=tmp_path, capture_output=True, text=True, check=False
+    )  # fmt: skip
+    assert done.stdout == 3 * "file File too large\n"
+    assert (done.returncode, done.stderr) == (2, "error: cannot write 'kernel.mlir': File too large\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_without_a_folder_for_temporary_files() -> None:
+    script = (
+        "import sys, tempfile; tempfile._candidate_tempdir_list = lambda: ['/no/folder']; from pdojo_tools import run"
+    )
+    script += "; sys.exit(run.main(['relu:4x8', '--no-time']))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("error: No usable temporary directory found")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_user_without_a_home_folder(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("PDOJO_DATABASE", "XDG_DATA_HOME", "XDG_CACHE_HOME", "PDOJO_UNCALIBRATED"):
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(Path, "home", unknown)
+    assert db.main(["list"]) == 1
+    said = "there can be no database by default: no home folder is known; set HOME or XDG_DATA_HOME, or name a file"
+    assert capsys.readouterr().err == f"error: {said}\n"
+    refused(Database, said)
+    Database.existing().close()
+    for tool in (db, lib):
+        assert tool.parser().format_help()
+    detection.detect.cache_clear()
+    assert not detection.detect().measured
+    detection.detect.cache_clear()
+    assert machine.main(["calibrate"]) == 2
+    assert "which has no place; set HOME or XDG_CACHE_HOME" in capsys.readouterr().err
+
+
 def test_zero_bytes_in_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     for tool, args in ((opt, ["relu:4", "-o", "a\0b"]), (lib, ["build", "a\0b", "-o", "x"]), (db, ["import", "\0"])):
         assert tool.main(args) == 2
@@ -265,13 +331,21 @@ NOT_GIVEN = {
 """Modules that read files which nobody hands to pdojo."""
 
 
-def test_files_are_read_in_one_place() -> None:
-    """`pdojo.files` bounds sizes and refuses pipes."""
+def sources_with(words: Iterable[str]) -> set[str]:
     root = Path(pdojo.__file__).parent.parent
     sources = [path for part in ("pdojo", "tools") for path in (root / part).rglob("*.py")]
-    reading = {
+    return {
         str(path.relative_to(root))
         for path in sources
-        if any(word in path.read_text(encoding="utf-8") for word in READS)
+        if any(word in path.read_text(encoding="utf-8") for word in words)
     }
-    assert reading == set(NOT_GIVEN)
+
+
+def test_files_are_read_in_one_place() -> None:
+    """`pdojo.files` bounds sizes and refuses pipes."""
+    assert sources_with(READS) == set(NOT_GIVEN)
+
+
+def test_files_are_written_in_one_place() -> None:
+    """The errors of `pdojo.files` name the file."""
+    assert sources_with((".write_text(", ".write_bytes(", 'open("w', 'open("a', 'open("x')) == {"pdojo/files.py"}

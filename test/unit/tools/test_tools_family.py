@@ -20,6 +20,7 @@ from pdojo_tools.completion import completion, tool_parsers
 from pdojo_tools.outputs import json_text
 from pdojo_tools.parsing import EXIT_CODES, SHELLS, Arguments
 
+from pdojo.errors import UsageError
 from pdojo.transforms.trace import Trace
 
 PARSERS = tool_parsers()
@@ -125,6 +126,17 @@ def test_mistakes(
     assert said in captured.err
     assert captured.out == ""
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", [name for name, _ in each_parser()])
+def test_an_empty_argument_is_refused(name: str) -> None:
+    """A shell script's unset variable is neither the current folder nor the default."""
+    parser = dict(each_parser())[name]
+    for action in parser.actions():
+        if action.nargs == 0:
+            continue
+        with pytest.raises(UsageError, match=f"it is empty; see {parser.prog} --help"):
+            parser.parse_args([*action.option_strings[-1:], ""])
 
 
 # JSON

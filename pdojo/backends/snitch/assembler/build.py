@@ -10,6 +10,7 @@ from pdojo.backends.snitch.assembler.elf import Segment, elf
 from pdojo.backends.snitch.assembler.harness import DATA_BASE, ENTRY, harness
 from pdojo.backends.snitch.assembler.program import TCDM_BASE, TEXT_BASE, AssembledProgram
 from pdojo.errors import AssemblyError, UsageError
+from pdojo.files import write_file
 
 
 def build(
@@ -44,6 +45,6 @@ def build(
         **around.symbols,
     }
     try:
-        path.write_bytes(elf(segments, whole.labels[ENTRY], symbols))
+        write_file(path, elf(segments, whole.labels[ENTRY], symbols))
     except OSError as error:
         raise UsageError(f"cannot write '{path}': {error.strerror}") from None

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from pdojo.errors import AssemblyError
+from pdojo.files import write_file
 
 REMEDY = "pip install ziglang, or install binutils-riscv64-unknown-elf"
 _GNU = ("riscv64-unknown-elf-as", "riscv32-unknown-elf-as", "riscv64-linux-gnu-as")
@@ -34,7 +35,7 @@ def object_file(text: str, path: Path, which: str | None = None) -> None:
         raise AssemblyError(f"there is no {missing}: {REMEDY}")
     command = next(iter(commands.values())) if which is None else commands[which]
     source = path.with_suffix(".s")
-    source.write_text(text, encoding="utf-8")
+    write_file(source, text)
     done = subprocess.run([*command, str(source), "-o", str(path)], capture_output=True, text=True, check=False)
     if done.returncode:
         raise AssemblyError(f"{Path(command[0]).name} refuses the program:\n{done.stderr[-2000:]}")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import prod
 
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.rules.hints import ORDINARY
+from pdojo.dialect.hints import ORDINARY
 from pdojo.dialect.rules.streams import streams_of
 from pdojo.dialect.view.nest import Buffer, Node, Scope
 from pdojo.dialect.view.storage import physical_shape

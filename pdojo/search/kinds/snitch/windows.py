@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.rules.hints import LANE
+from pdojo.dialect.hints import LANE
 from pdojo.dialect.rules.lanes import base_alignment, linear_address
 from pdojo.dialect.rules.streams import WORD, streams_of, walk_of
 from pdojo.dialect.view.nest import Access, Leaf, leaves_of
