@@ -56,7 +56,11 @@ def parser() -> Arguments:
     add.add_argument("-o", "--output", metavar="FOLDER", type=Path, required=True, help="the folder of the library")
     add.add_argument("--force", action="store_true", help="replace a library that is in the folder")
     add.add_argument("--from", dest="onnx", metavar="MODEL.onnx", help="the kernels of an ONNX model, as operators")
-    add.add_argument("--shape", metavar="AxBxC", help="unknown extents of the ONNX model by name, N=2; 1 by default")
+    add.add_argument(
+        "--shape",
+        metavar="AxBxC",
+        help="unknown extents of the ONNX model by name, shapes of its inputs: N=4,x=1x3x48x192; 1 by default",
+    )
     add.add_argument(
         "--from-torch",
         metavar="MODULE:FUNCTION",
