@@ -56,7 +56,11 @@ def parser() -> Arguments:
     text = "leave out entries that have no program, or a wrong one, instead of refusing the library"
     add.add_argument("--keep-going", action="store_true", help=text)
     add.add_argument("--from", dest="onnx", metavar="MODEL.onnx", help="the kernels of an ONNX model, as operators")
-    add.add_argument("--shape", metavar="AxBxC", help="unknown extents of the ONNX model by name, N=2; 1 by default")
+    add.add_argument(
+        "--shape",
+        metavar="AxBxC",
+        help="unknown extents of the ONNX model by name, shapes of its inputs: N=4,x=1x3x48x192; 1 by default",
+    )
     add.add_argument(
         "--from-torch",
         metavar="MODULE:FUNCTION",

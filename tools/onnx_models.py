@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 from pdojo_tools.machines import named_machine
+from pdojo_tools.onnx_inputs import random_inputs
 from pdojo_tools.outputs import write_json
 from pdojo_tools.phases import phase
 from rich.console import Console
@@ -25,7 +25,7 @@ from pdojo.model.compiled import CompiledModel
 from pdojo.search.database import Database
 
 if TYPE_CHECKING:
-    from pdojo.onnx.model import Input, OnnxModel
+    from pdojo.onnx.model import OnnxModel
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 5e-2}
 """Greatest difference from the reference, relative to the largest element of an output, by element type.
@@ -57,6 +57,8 @@ def run_model(given: argparse.Namespace) -> None:
     say = (sys.stderr if given.json else sys.stdout).write
     say(f"model '{model.name}': {len(static.calls)} calls of {len(static.kernels)} kernels, ")
     say(f"{static.memory.bytes / 1e6:.3g} MB of intermediates\n")
+    for name, node in model.static.items():
+        say(f"static: input '{name}'; {node} needs its value, and other values make the model anew\n")
     facts: dict[str, Any] = {
         "model": model.name,
         "machine": machine.name,
@@ -64,7 +66,11 @@ def run_model(given: argparse.Namespace) -> None:
         "calls": len(static.calls),
         "kernels": len(static.kernels),
         "bytes": static.memory.bytes,
+        "static": sorted(model.static),
     }
+    if not static.calls:
+        say("no kernels, and nothing to check or time: the outputs are known or inputs in other shapes\n")
+        given.check = given.time = False
     outputs: Any = compiled(**arrays)
     found = cast("Sequence[NDArray[Any]]", outputs if isinstance(outputs, tuple) else [outputs])
     if given.check:
@@ -77,38 +83,6 @@ def run_model(given: argparse.Namespace) -> None:
         facts["times"] = time(compiled, arrays, given.program, inputs, given.threads or machine.threads, say)
     if given.json:
         write_json(facts)
-
-
-def random_inputs(model: OnnxModel, sizes: str | None, seed: int) -> dict[str, NDArray[Any]]:
-    """Random inputs of a model; `sizes` (`batch=4,length=128`) are unknown extents, 1 by default."""
-    extents = _sizes(sizes)
-    random = np.random.default_rng(seed)
-    names = {extent for each in model.inputs for extent in each.shape or () if isinstance(extent, str)}
-    for name in extents:
-        if name not in names:
-            known = f"its unknown extents are {', '.join(sorted(names))}" if names else "all its shapes are known"
-            raise UsageError(f"model '{model.name}' has no extent '{name}'; {known}")
-    return {each.name: _random(each, extents, random) for each in model.inputs}
-
-
-def _sizes(text: str | None) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for part in (text or "").split(",") if text else ():
-        name, equals, number = part.partition("=")
-        if not equals or not re.fullmatch(r"\d{1,9}", number):
-            raise UsageError(f"'{part}' is no size of a model; write NAME=NUMBER, as in --shape batch=4,length=128")
-        found[name] = int(number)
-    return found
-
-
-def _random(given: Input, extents: dict[str, int], random: np.random.Generator) -> NDArray[Any]:
-    """Floating-point numbers from -1 to 1, whole numbers from 0 to 9, truth values."""
-    shape = [extents.get(e, 1) if isinstance(e, str) else 1 if e is None else e for e in given.shape or ()]
-    if given.dtype == np.bool_:
-        return random.integers(0, 2, shape).astype(np.bool_)
-    if np.issubdtype(given.dtype, np.integer):
-        return random.integers(0, 10, shape).astype(given.dtype)
-    return random.uniform(-1, 1, shape).astype(given.dtype)
 
 
 def check(model: OnnxModel, inputs: dict[str, NDArray[Any]], found: Sequence[NDArray[Any]]) -> float:
@@ -213,4 +187,6 @@ def kernels_of(path: str, sizes: str | None) -> Sequence[tuple[str, Any]]:
 
     model = onnx.load(path)
     kernels = model.specialise(**random_inputs(model, sizes, 0)).kernels
+    if not kernels:
+        raise UsageError(f"model '{model.name}' has no kernels: its outputs are known or inputs in other shapes")
     return [(f"{Path(path).stem}:{number}:{k.sym_name.data}", k) for number, k in enumerate(kernels)]

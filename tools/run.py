@@ -33,7 +33,7 @@ def parser() -> Arguments:
     what = "a .pdojo or MLIR file, - for standard input, a library kernel's name, or an .onnx model"
     add("program", metavar="KERNEL", help=what)
     add("--kernel", metavar="NAME", help="which kernel, where the file has several")
-    sizes = "sizes of a library kernel in its file's order, others by name: 8x64x56,S=2; of a model by name"
+    sizes = "sizes of a library kernel in its file's order, others by name: 8x64x56,S=2; of a model: N=4,x=1x3x48x192"
     add("--shape", metavar="AxBxC", help=sizes)
     add("--dtype", metavar="TYPE", help="element type of a library kernel: f32, f64, bf16, f16")
     add("--trace", metavar="FILE", help="make the moves of a trace first")

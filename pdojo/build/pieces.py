@@ -202,7 +202,7 @@ def take(x: Array, indices: Sequence[int], axis: int = 0) -> Array:
     """
     (axis,) = axes_of(axis, x.rank)
     places = places_along(x, indices, axis)
-    runs = list(_runs(places))
+    runs = list(runs_of(places))
     same = next((k for k, place in enumerate(places) if place != places[0]), len(places))
     if 1 < same < len(places) and places == [p for p in places[::same] for _ in range(same)]:
         return repeat(take(x, places[::same], axis), same, axis)
@@ -232,7 +232,7 @@ def check_runs(runs: int, count: int) -> None:
         raise UsageError(f"{count} indices in {runs} runs: a table has at most {MOST_ENTRIES} numbers")
 
 
-def _runs(places: Sequence[int]) -> Iterator[slice]:
+def runs_of(places: Sequence[int]) -> Iterator[slice]:
     """Slices that select the places, in order; each takes as many as are evenly spaced."""
     start = 0
     while start < len(places):

@@ -6,7 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pdojo.build.array import Array, axes_of, iota, map
-from pdojo.build.pieces import MOST_RUNS, assemble, check_runs, places_along, take
+from pdojo.build.pieces import (
+    MOST_PIECES,
+    MOST_RUNS,
+    assemble,
+    check_runs,
+    concatenate,
+    places_along,
+    runs_of,
+    take,
+)
 from pdojo.build.shapes import reshape
 from pdojo.build.tables import scatter, table
 from pdojo.dialect.table import MOST_ENTRIES
@@ -34,19 +43,39 @@ def put(
     if accumulation is None:
         last = {place: k for k, place in enumerate(places)}
         return _overwritten(x, updates, list(last), list(last.values()), axis)
-    # Each round adds at most one update to each place.
-    rounds: list[dict[int, int]] = []
-    counts: dict[int, int] = {}
-    for k, place in enumerate(places):
-        number = counts[place] = counts.get(place, -1) + 1
-        if number == len(rounds):
-            rounds.append({})
-        rounds[number][place] = k
-    for each in rounds:
-        targets, sources = list(each), list(each.values())
-        joined = map(accumulation, take(x, targets, axis), take(updates, sources, axis))
-        x = _overwritten(x, joined, targets, list(range(len(targets))), axis)
-    return x
+    if not places:
+        return x
+    updates, targets = _joined(updates, places, axis, accumulation)
+    joined = map(accumulation, take(x, targets, axis), updates)
+    return _overwritten(x, joined, targets, list(range(len(targets))), axis)
+
+
+def _joined(updates: Array, places: Sequence[int], axis: int, accumulation: str) -> tuple[Array, list[int]]:
+    """The updates of each place joined to one, and the places.
+
+    Each round joins pairs of updates of one place, so that the rounds are the logarithm of the most updates of a place.
+    """
+    while True:
+        at: dict[int, list[int]] = {}
+        for k, place in enumerate(places):
+            at.setdefault(place, []).append(k)
+        pairs = [(place, each[k : k + 2]) for place, each in at.items() for k in range(0, len(each), 2)]
+        twos = [(place, each) for place, each in pairs if len(each) == 2]
+        if not twos:
+            return updates, list(places)
+        ones = [(place, each) for place, each in pairs if len(each) == 1]
+        left, right = (_at(updates, [each[k] for _, each in twos], axis) for k in (0, 1))
+        parts = [map(accumulation, left, right)]
+        if ones:
+            parts.append(_at(updates, [each[0] for _, each in ones], axis))
+        updates = concatenate(parts, axis)
+        places = [place for place, _ in (*twos, *ones)]
+
+
+def _at(x: Array, indices: Sequence[int], axis: int) -> Array:
+    """The elements at constant indices, looked up in as many tables as they need."""
+    count = len(indices) if len(list(runs_of(indices))) <= MOST_PIECES else MOST_ENTRIES
+    return concatenate([take(x, indices[k : k + count], axis) for k in range(0, len(indices), count)], axis)
 
 
 def _overwritten(x: Array, updates: Array, targets: Sequence[int], sources: Sequence[int], axis: int) -> Array:

@@ -11,7 +11,7 @@ from onnx import GraphProto, NodeProto
 from pdojo import build
 from pdojo.model.element_types import element_type
 from pdojo.model.graph import Known, Lower, Lowered, Operand, Tensor, Value
-from pdojo.onnx.protos import attributes_of, python_value, refuse
+from pdojo.onnx.protos import array_of, attributes_of, python_value, refuse
 
 if TYPE_CHECKING:
     from pdojo.onnx.importing import Importer, Item, Scope
@@ -55,6 +55,9 @@ def _loop(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
         refuse(proto, f"its body has {len(body.output)} results for {len(carried)} carried values and the condition")
     rows: list[list[Operand]] = [[] for _ in body.output[1 + len(carried) :]]
     number = 0
+    if goes_on and (most is None or most > _LONGEST) and _goes_on_always(body, scope):
+        count = "no end" if most is None else f"{most} iterations"
+        refuse(proto, f"it has {count}, and loops of up to {_LONGEST} are unrolled")
     while goes_on and (most is None or number < most):
         if number == _LONGEST:
             refuse(proto, f"it has more than {_LONGEST} iterations, and loops are unrolled")
@@ -67,6 +70,21 @@ def _loop(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
         for row, value in zip(rows, results[len(carried) :], strict=True):
             row.append(_operand(value, proto))
     return [*carried, *(_stacked(importer, proto, row, 0) for row in rows)]
+
+
+def _goes_on_always(body: GraphProto, scope: Scope) -> bool:
+    """Whether the condition of a loop's body is a constant, or the one that the body gets, which holds."""
+    makers = {name: node for node in body.node for name in node.output}
+    name = body.output[0].name
+    while name in makers and makers[name].op_type in ("Identity", "Cast"):
+        name = makers.pop(name).input[0]
+    if name in makers:
+        return makers[name].op_type == "Constant" and bool(_attributes(makers[name], scope).get("value", False))
+    if any(name == each.name for each in body.input):
+        return name == body.input[1].name
+    known = {each.name: array_of(each) for each in body.initializer}
+    value = known[name] if name in known else scope.find(name)
+    return isinstance(value, np.ndarray) and bool(value)
 
 
 def _scan(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:

@@ -12,28 +12,39 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 from pdojo import build
 from pdojo.errors import UsageError
 from pdojo.model.element_types import numpy_type
-from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Tensor, Value, dtype_of
+from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Operation, Tensor, Value, dtype_of
 from pdojo.model.model import folded
 from pdojo.onnx.control_flow import STRUCTURES
 from pdojo.onnx.definitions import defect, definition, type_of
-from pdojo.onnx.operators.registry import InvalidNode, Lowering, NeedsValue, Node, UnsupportedNode, lowering_of
+from pdojo.onnx.operators.registry import (
+    InvalidNode,
+    Lowering,
+    NeedsValue,
+    Node,
+    UnsupportedNode,
+    check_room,
+    lowering_of,
+)
 from pdojo.onnx.protos import array_of, attributes_of, declared_type, named, names_used, python_value, refuse, title_of
 
 Item: TypeAlias = "Operand | list[Operand] | None"
 """A value of ONNX: a tensor, a sequence of tensors, or an absent optional value."""
 _DEEPEST, _MOST = 24, 50_000
 """Most nested functions and subgraphs; most nodes after unrolling and inlining."""
-_MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+_MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 """Errors of lowerings for attributes and shapes that no valid node has."""
 _CONTRADICTORY = "there is no kernel for its attributes with operands of these types, shapes and values"
 
 
 class NeedsInputs(Exception):  # noqa: N818  # no error: the model is specialised for the values
-    """A node needs a value that depends on these inputs of the model."""
+    """A node needs a value that depends on these inputs of the model.
 
-    def __init__(self, names: frozenset[str], node: str) -> None:
+    `computed` says whether the value is computed of them, and is none of them itself.
+    """
+
+    def __init__(self, names: frozenset[str], node: str, *, computed: bool) -> None:
         super().__init__(names, node)
-        self.names, self.node = names, node
+        self.names, self.node, self.computed = names, node, computed
 
 
 @dataclass
@@ -103,7 +114,7 @@ class Importer:
     """The import of one model."""
 
     model: ModelProto
-    builder: GraphBuilder = field(default_factory=lambda: GraphBuilder(folded))
+    builder: GraphBuilder = field(default_factory=lambda: GraphBuilder(_folded))
     count: int = 0
 
     def walk(self, nodes: Sequence[NodeProto], outputs: Iterable[str], scope: Scope) -> None:
@@ -132,6 +143,8 @@ class Importer:
                 results = self._results(proto, domain, scope)
         except UnsupportedNode:
             raise
+        except MemoryError as error:
+            raise InvalidNode(f"{named(proto)}: there is no memory for its result: {error}") from None
         except UsageError as error:
             refuse(proto, str(error))
         if any(proto.output[len(results) :]):
@@ -204,7 +217,7 @@ class Importer:
     def need(self, value: Item, proto: NodeProto) -> Known:
         """A value that must be known. Raises NeedsInputs if it is not."""
         if isinstance(value, Tensor):
-            raise NeedsInputs(value.sources, title_of(proto))
+            raise NeedsInputs(value.sources, named(proto), computed=value.memory not in self.builder.inputs)
         if value is None or isinstance(value, list):
             refuse(proto, "an operand is absent, or a sequence")
         return value
@@ -262,6 +275,12 @@ class Importer:
             body = schema.get_context_dependent_function_with_opset_version(version, called.SerializeToString(), given)
             return _parsed(body, schema)
         return None
+
+
+def _folded(operation: Operation) -> tuple[Known, ...]:
+    """The results of an operation whose operands are known. Raises MemoryError if they are too large."""
+    check_room(sum(tensor.bytes for tensor in operation.made))
+    return folded(operation)
 
 
 def _called(proto: NodeProto, scope: Scope) -> NodeProto:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
@@ -23,6 +23,7 @@ from pdojo.model.element_types import element_type, numpy_type
 from pdojo.model.graph import Known
 from pdojo.model.model import Model
 from pdojo.onnx.importing import NeedsInputs, import_graph
+from pdojo.onnx.operators.registry import UnsupportedNode
 from pdojo.onnx.protos import declared_type, read_model
 from pdojo.search.database import Database
 
@@ -44,6 +45,11 @@ class Input:
     shape: tuple[int | str | None, ...] | None
     """Extents: numbers, names of unknown ones, None without name; None for any number of dimensions."""
 
+    @property
+    def declared(self) -> str:
+        """The shape in messages: `batchx3x?`."""
+        return "x".join("?" if extent is None else str(extent) for extent in self.shape or ()) or "()"
+
     def check(self, array: Known, sizes: dict[str, int]) -> None:
         """Raise UsageError for an array of another type or shape; `sizes` are the values of names, and grow."""
         if array.dtype != self.dtype:
@@ -55,8 +61,7 @@ class Input:
             expected = sizes.setdefault(wanted, found) if isinstance(wanted, str) else wanted
             fits &= expected in (None, found)
         if not fits:
-            declared = "x".join("?" if extent is None else str(extent) for extent in self.shape) or "()"
-            raise UsageError(f"input '{self.name}' has shape {array.shape}, the model takes {declared}")
+            raise UsageError(f"input '{self.name}' has shape {array.shape}, the model takes {self.declared}")
 
 
 class _Kept(Generic[_T]):
@@ -92,18 +97,25 @@ class OnnxModel:
     """A model of an ONNX file, made by `load`. It is specialised for the shapes of the inputs when it first sees them.
 
     A node that needs the value of an operand, such as the shape of a Reshape, makes the inputs that this value depends
-    on *static*: the model is then specialised for their values too.
+    on *static*: the model is then specialised for their values too. A value that is computed from floating-point inputs
+    makes them static with `static_floats` only, and is an error without.
     """
 
-    def __init__(self, proto: ModelProto) -> None:
+    def __init__(self, proto: ModelProto, *, static_floats: bool = False) -> None:
         self.proto = proto
+        self._static_floats = static_floats
         self.name = proto.graph.name or "model"
         given = {each.name for each in proto.graph.initializer}
         self.inputs = tuple(_declared(each) for each in proto.graph.input if each.name not in given)
         self.outputs = tuple(each.name for each in proto.graph.output)
-        self._static: set[str] = set()
+        self._static: dict[str, str] = {}
         self._models: _Kept[Model] = _Kept()
         self._compiled: CallableOnnxModel | None = None
+
+    @property
+    def static(self) -> Mapping[str, str]:
+        """The inputs that are static so far, with the node for which each became it."""
+        return dict(self._static)
 
     def specialise(self, /, *arrays: Any, **named: Any) -> Model:
         """The model for inputs of these shapes, and the values of those that are static.
@@ -174,13 +186,20 @@ class OnnxModel:
 
     def _make_static(self, needed: NeedsInputs, given: Mapping[str, Known], known: frozenset[str]) -> None:
         """Make the inputs static that a specialisation for the values of `known` needs; another thread may have."""
+        floats = [name for name in needed.names - known if given[name].dtype.kind not in "biu"]
+        if needed.computed and floats and not self._static_floats:
+            raise UnsupportedNode(
+                f"{needed.node}: it needs a value that is computed from {_listed(floats)} when the model runs, and no "
+                "kernel takes one; with load(..., static_floats=True) the model is made anew for every input"
+            ) from None
         size = sum(given[name].nbytes for name in needed.names | known)
         if needed.names <= known or size > _STATIC_BYTES:
-            raise UsageError(
-                f"node '{needed.node}' needs the values of {', '.join(sorted(needed.names))} before the model runs, "
+            raise UnsupportedNode(
+                f"{needed.node}: it needs the values of {_listed(needed.names)} before the model runs, "
                 f"which are {size} bytes; models are specialised for up to {_STATIC_BYTES}"
             ) from None
-        self._static |= needed.names
+        for name in needed.names:
+            self._static.setdefault(name, needed.node)
 
     def _model(self, given: Mapping[str, Known], static: frozenset[str]) -> Model:
         inputs = {
@@ -212,13 +231,21 @@ class CallableOnnxModel:
         return self._compiled.get(found.key, lambda: self._compile(found.model)), found.inputs
 
 
-def load(source: str | os.PathLike[str] | bytes | ModelProto) -> OnnxModel:
+def load(source: str | os.PathLike[str] | bytes | ModelProto, *, static_floats: bool = False) -> OnnxModel:
     """The model of an ONNX file, of the bytes of one, or of a message.
 
     Nothing in the file is executed; external data is read from the folder of the file only. Raises UsageError for a
     missing or invalid file. Nodes without kernel are found when the model is specialised.
+
+    `static_floats` permits branches, indices and shapes that are computed from floating-point inputs: the model is then
+    specialised for the values of these inputs, and made anew for other values, which takes much longer than a call.
     """
-    return OnnxModel(read_model(source))
+    return OnnxModel(read_model(source), static_floats=static_floats)
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Inputs in a message."""
+    return ", ".join(f"'{name}'" for name in sorted(names))
 
 
 def _array(name: str, value: Any) -> Known:
@@ -251,5 +278,9 @@ def _declared(value: Any) -> Input:
     dtype = declared_type(tensor.elem_type, f"input '{value.name}'")
     if not tensor.HasField("shape"):
         return Input(value.name, dtype, None)
-    extents = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim]
+    # PaddlePaddle writes -1 for an unknown extent, and ONNX Runtime takes any negative one for it.
+    extents = [
+        (d.dim_value if d.dim_value >= 0 else None) if d.HasField("dim_value") else d.dim_param or None
+        for d in tensor.shape.dim
+    ]
     return Input(value.name, dtype, tuple(extents))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -12,7 +13,18 @@ import numpy as np
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 from numpy.typing import NDArray
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, checker, helper, numpy_helper
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+    checker,
+    defs,
+    helper,
+    numpy_helper,
+)
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 
 from pdojo.errors import UsageError
@@ -33,10 +45,10 @@ def read_model(source: str | os.PathLike[str] | bytes | ModelProto) -> ModelProt
     External data is read from files in the model's folder only. Raises UsageError for a missing or malformed model.
     """
     if isinstance(source, ModelProto):
-        model = source
-        _check(lambda: _CHECK(model), "the model")
-        _refuse_external(model)
-        return model
+        _check_versions(source)
+        _check(lambda: _CHECK(_with_shapes(source)), "the model")
+        _refuse_external(source)
+        return source
     if isinstance(source, bytes):
         return read_model(_parsed(source, "the model"))
     if not isinstance(source, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
@@ -46,11 +58,57 @@ def read_model(source: str | os.PathLike[str] | bytes | ModelProto) -> ModelProt
         content = read_bytes(path, _LARGEST)
     except OSError as error:
         raise UsageError(f"cannot read '{path}': {error.strerror}") from None
-    model = _parsed(content, f"'{path}'")
-    _check(lambda: _CHECK(str(path)), f"'{path}'")
-    _check(lambda: load_external_data_for_model(model, str(path.parent)), f"'{path}'")
+    title = f"'{path}'"
+    model = _parsed(content, title)
+    _check_versions(model)
+    shaped = _with_shapes(model) is model
+    if shaped:
+        _check(lambda: _CHECK(str(path)), title)
+    _check(lambda: load_external_data_for_model(model, str(path.parent)), title)
+    if not shaped:
+        _check(lambda: _CHECK(_with_shapes(model)), title)
     _refuse_external(model)
     return model
+
+
+def _check_versions(model: ModelProto) -> None:
+    """Raise UsageError for a version of a set of operators that the installed package onnx does not know."""
+    known: Mapping[str, tuple[int, int]] = cast("Any", defs).C.schema_version_map()
+    for each in (*model.opset_import, *(each for function in model.functions for each in function.opset_import)):
+        domain = "" if each.domain == "ai.onnx" else each.domain
+        least, most = known.get(domain, (each.version, each.version))
+        if not least <= each.version <= most:
+            raise UsageError(
+                f"the model needs version {each.version} of the operators of '{domain or 'ai.onnx'}'; "
+                f"onnx {version('onnx')} has versions {least} to {most}"
+            )
+
+
+def _with_shapes(model: ModelProto) -> ModelProto:
+    """The model, or a copy with a shape for each of its inputs and outputs that has none: the checker wants one.
+
+    Raises UsageError for an input without type.
+    """
+    for each in model.graph.input:
+        if not each.type.WhichOneof("value") or (
+            each.type.HasField("tensor_type") and not each.type.tensor_type.elem_type
+        ):
+            raise UsageError(f"input '{each.name}' has no element type")
+    if all(map(_has_shape, (*model.graph.input, *model.graph.output))):
+        return model
+    found = ModelProto()
+    found.CopyFrom(model)
+    for each in (*found.graph.input, *found.graph.output):
+        if not _has_shape(each):
+            each.type.tensor_type.elem_type = each.type.tensor_type.elem_type or TensorProto.FLOAT
+            each.type.tensor_type.shape.SetInParent()
+    return found
+
+
+def _has_shape(value: ValueInfoProto) -> bool:
+    """Whether a value has a type, and a shape if it is a tensor."""
+    kind = value.type.WhichOneof("value")
+    return kind is not None and (kind != "tensor_type" or value.type.tensor_type.HasField("shape"))
 
 
 def _parsed(content: bytes, title: str) -> ModelProto:

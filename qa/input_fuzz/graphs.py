@@ -242,7 +242,7 @@ def read_odd(data: bytes) -> None:
 
     proto = ModelProto.FromString(data)
     try:
-        model = models.load(data)
+        model = models.load(data, static_floats=True)
         generator = np.random.default_rng(0)
         arrays = [values(generator, cast("list[int]", list(each.shape or ())), each.dtype) for each in model.inputs]
         model.specialise(*arrays)

@@ -44,7 +44,7 @@ def read_model(data: bytes) -> None:
     """Load and specialise a model. Raises PdojoError if it is refused."""
     from pdojo import onnx as models
 
-    model = models.load(data)
+    model = models.load(data, static_floats=True)
     arrays: list[Any] = []
     for each in model.inputs:
         shape = [extent if isinstance(extent, int) else 2 for extent in each.shape or ()]

@@ -75,7 +75,8 @@ def _add_kernels(parser: Arguments) -> None:
         help="a file, - for standard input, or a library kernel: softmax:64x512",
     )
     add("--kernel", metavar="NAME", help="which kernel, where the file has several")
-    add("--shape", metavar="AxBxC", help="sizes of a library kernel in its file's order, others by name: 8x64x56,S=2")
+    sizes = "sizes of a library kernel in its file's order, others by name: 8x64x56,S=2; of a model: N=4,x=1x3x48x192"
+    add("--shape", metavar="AxBxC", help=sizes)
     add("--dtype", metavar="TYPE", help="element type of library kernels: f32, f64, bf16, f16")
     add("--pass", dest="expert", choices=(*EXPERT_PASSES, "none"), default="heuristic", help="the expert pass")
     add("--trace", metavar="FILE", help="make the moves of a trace before the pass")

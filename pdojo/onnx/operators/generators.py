@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 
 from pdojo.build import Array
 from pdojo.model.element_types import element_type, numpy_type
 from pdojo.onnx.operators.arguments import element_of, integers, number_of
-from pdojo.onnx.operators.registry import Known, Node, operator
+from pdojo.onnx.operators.registry import Known, Node, check_room, operator
 
 
 @operator("ConstantOfShape")
@@ -17,14 +18,27 @@ def constant_of_shape(node: Node) -> Known:
     """An array of one number."""
     value = node.attribute("value")
     number = np.zeros((), np.float32) if value is None else np.asarray(value).reshape(())
-    return np.full(integers(node, 0), number, number.dtype)
+    extents = integers(node, 0)
+    if min(extents, default=0) < 0:
+        node.contradicts(f"extent {min(extents)} of its result is negative")
+    check_room(prod(extents) * number.itemsize)
+    return np.full(extents, number, number.dtype)
 
 
 @operator("Range")
 def number_range(node: Node) -> Known:
     """Numbers from a start to a limit, with a step."""
     start, limit, delta = (number_of(node, k) for k in range(3))
-    count = max(0, int(np.ceil((float(limit) - float(start)) / float(delta))))
+    if not delta:
+        node.contradicts("its step is 0")
+    if not all(map(np.isfinite, (start, limit, delta))):
+        node.contradicts(f"its start, limit and step are {start}, {limit} and {delta}")
+    if start.dtype.kind in "iu":
+        count = -((int(start) - int(limit)) // int(delta))
+    else:
+        count = np.ceil((float(limit) - float(start)) / float(delta))
+    count = int(max(0, min(count, 1 << 62)))
+    check_room(count * 8)
     return (np.arange(count).astype(start.dtype) * delta + start).astype(start.dtype)
 
 
@@ -35,6 +49,7 @@ def eye_like(node: Node) -> Known:
     own = value.dtype if isinstance(value, Array) else element_type(value.dtype)
     element = own if kind is None else element_of(node, kind)
     rows, columns = value.shape
+    check_room(rows * columns * 8)
     return np.eye(rows, columns, k=node.attribute("k", 0)).astype(numpy_type(element))
 
 
@@ -43,6 +58,7 @@ def _window(*coefficients: float) -> Callable[[Node], Known]:
 
     def lower(node: Node) -> Known:
         count = int(number_of(node, 0))
+        check_room(count * 8)
         period = count if node.attribute("periodic", 1) else count - 1
         angles = np.arange(count) * 2 * np.pi / max(period, 1)
         values = sum((-1) ** k * c * np.cos(k * angles) for k, c in enumerate(coefficients))
@@ -61,6 +77,7 @@ def mel_weight_matrix(node: Node) -> Known:
     """The weights of frequencies in the bands of the mel scale."""
     bands, length, rate = (int(number_of(node, k)) for k in range(3))
     low, high = (2595 * np.log10(1 + float(number_of(node, k)) / 700) for k in (3, 4))
+    check_room((length // 2 + 1) * bands * 8)
     mels = np.arange(bands + 2) * ((high - low) / (bands + 2)) + low
     bins = (((length + 1) * (700 * (10 ** (mels / 2595) - 1))) // rate).astype(int)
     weights = np.zeros((length // 2 + 1, bands))

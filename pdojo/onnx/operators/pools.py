@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.pools import places_of_max
+from pdojo.build.reductions import neutral_of
 from pdojo.onnx.operators.arguments import integers
 from pdojo.onnx.operators.elementwise import in_f32
 from pdojo.onnx.operators.registry import Node, operator
@@ -107,6 +109,10 @@ def global_lp_pool(node: Node) -> Array:
     return in_f32(lambda u: _root(build.sum(_powers(u, order), axes, keepdims=True), order))(x)
 
 
+_MOST_COMPARISONS = 1 << 26
+"""Most comparisons of an index with a place in `MaxUnpool`: each index is compared with all places of its channel."""
+
+
 @operator("MaxUnpool")
 def max_unpool(node: Node) -> Array:
     """The elements at their flat indices in a larger array of zeros; each place looks for its element."""
@@ -116,6 +122,10 @@ def max_unpool(node: Node) -> Array:
     ends = padding(node, x.shape[2:], sizes, strides)
     rows = zip(x.shape[2:], strides, ends, sizes, strict=True)
     least = [(extent - 1) * s - before - after + k for extent, s, (before, after), k in rows]
+    if x.size * prod(least) > _MOST_COMPARISONS:
+        node.refuse(
+            f"its {x.size} indices are computed, and each would be compared with the {prod(least)} places of a channel"
+        )
     shape = (*x.shape[:2], *least)
     found = _placed(x, indices, shape)
     if not node.given(2):
@@ -126,11 +136,14 @@ def max_unpool(node: Node) -> Array:
 
 
 def _placed(x: Array, indices: Array, shape: Sequence[int]) -> Array:
-    """An array of zeros with the elements of each channel at flat indices."""
-    n, channels, size = shape[0], shape[1], 1
-    for extent in shape[2:]:
-        size *= extent
-    flat = build.reshape(build.iota((n * channels * size,), "i64"), (n, channels, size, 1))
-    rows = (n, channels, 1, -1)
-    chosen = build.reshape(indices, rows) == flat
-    return build.reshape(build.sum(build.where(chosen, build.reshape(x, rows), 0), -1), shape)
+    """An array of zeros with the elements of each channel at flat indices, of which the last one at a place counts.
+
+    Windows that overlap give one index several times.
+    """
+    elements = build.reshape(x, (*shape[:2], 1, -1))
+    places = build.reshape(build.iota((prod(shape),), "i64"), (*shape[:2], -1, 1))
+    own = build.iota((elements.shape[-1],), "i64")
+    chosen = build.reshape(indices, elements.shape) == places
+    last = build.max(build.where(chosen, own, -1), -1, keepdims=True)
+    found = build.max(build.where(own == last, elements, neutral_of("max", x)), -1, keepdims=True)
+    return build.reshape(build.where(last < 0, 0, found), shape)

@@ -116,6 +116,16 @@ class Node:
         raise InvalidNode(f"node '{self.name}' ({self.op_type}): {reason}")
 
 
+MOST_BYTES = 1 << 31
+"""Most bytes of a value that is computed before the model runs."""
+
+
+def check_room(size: int) -> None:
+    """Raise MemoryError for a value of `size` bytes that is too large to be known before the model runs."""
+    if size > MOST_BYTES:
+        raise MemoryError(f"{size} bytes; values that are known before the model runs have at most {MOST_BYTES}")
+
+
 _LOWERINGS: dict[tuple[str, str], dict[int, Lowering]] = {}
 
 

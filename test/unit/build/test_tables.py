@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
 
 from pdojo import build
 from pdojo.dialect.notation import print_notation
+from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.errors import UsageError
 from unit.build.references import random, run
 
@@ -87,3 +89,46 @@ def test_places_of_a_large_array_are_not_compared_one_by_one() -> None:
     quotients = build.reshape(build.iota((1 << 20, 1 << 20), axis=0), flat.shape)
     with pytest.raises(UsageError, match="1099511627776 places are too many"):
         build.scatter(whole, [quotients, quotients], flat)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(
+    ("accumulation", "function"),
+    [("+", np.add), ("*", np.multiply), ("max", np.maximum), ("min", np.minimum), (None, None)],
+)
+def test_updates_of_repeated_places(accumulation: Any, function: Any, axis: int) -> None:
+    places = [4, -1, 0, 4, 1, 4, 0, 4, 4]
+    shape = (9, 5) if axis == 0 else (5, 9)
+    handle, updates = build.input("x", "f64", (5, 5)), build.input("u", "f64", shape)
+    x, u = random("f64", (5, 5), 6), random("f64", shape, 7)
+    found = run(build.put(handle, places, updates, axis, accumulation=accumulation), [handle, updates], [x, u])
+    wanted = x.copy()
+    rows, more = (wanted, u) if axis == 0 else (wanted.T, u.T)
+    if function is None:
+        rows[places] = more
+    else:
+        function.at(rows, places, more)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_the_nests_of_repeated_places_are_a_logarithm_of_their_number() -> None:
+    updates = build.input("u", "f64", (1024, 8))
+    handle = build.input("x", "f64", (5, 8))
+    result = build.put(handle, [k % 3 for k in range(1024)], updates, accumulation="+")
+    assert sum(" = " in line for line in text(result, handle, updates).splitlines()) < 64
+    x, u = random("f64", (5, 8), 8), random("f64", (1024, 8), 9)
+    wanted = x.copy()
+    np.add.at(wanted, np.arange(1024) % 3, u)
+    kernel = build.kernel("k", [handle, updates], {"y": result})
+    np.testing.assert_allclose(interpret(kernel, {"x": x, "u": u})["y"], wanted, rtol=1e-12)
+
+
+def test_more_repeated_places_than_a_table_has() -> None:
+    places = np.random.default_rng(0).integers(0, 700, 9000)
+    handle, updates = build.input("x", "f64", (700,)), build.input("u", "f64", (9000,))
+    x, u = random("f64", (700,), 10), random("f64", (9000,), 11)
+    wanted = x.copy()
+    np.add.at(wanted, places, u)
+    result = build.put(handle, places.tolist(), updates, accumulation="+")
+    kernel = build.kernel("k", [handle, updates], {"y": result})
+    np.testing.assert_allclose(interpret(kernel, {"x": x, "u": u})["y"], wanted, rtol=1e-12)

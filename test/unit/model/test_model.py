@@ -508,3 +508,50 @@ def test_operands_are_computed_side_by_side(
     for (_, tensor), k in zip(model.outputs, kept, strict=True):
         assert isinstance(tensor, Tensor)
         assert np.array_equal(values[tensor], right[k])
+
+
+def joined(kept: Sequence[int], follow: bool = False) -> tuple[Graph, Callable[[Known], list[Known]]]:
+    """Concatenations of three results: `a b`, `d (a b)`, `d a` and `b d a`; those kept, or a function of their rows."""
+    made = Graphs()
+    x = made.input("x", 4, 16)
+    a, b, d = (made(f"times{k}", lambda a, k=k: a * float(k), x) for k in (2, 3, 4))
+    first = made("join", rows, a, b)
+    nested = made("join", rows, d, first)
+    again = made("join", rows, d, a)
+    last = made("join", rows, b, again)
+    outputs = [[first, nested, again, last][k] for k in kept]
+    if follow:
+        outputs = [made("softmax", lambda u: build.softmax(u, axis=0), each) for each in outputs]
+
+    def right(v: Known) -> list[Known]:
+        values = [[2, 3], [4, 2, 3], [4, 2], [3, 4, 2]]
+        found = [np.concatenate([v * np.float32(k) for k in values[n]]) for n in kept]
+        return [np.exp(u) / np.exp(u).sum(0) for u in found] if follow else found
+
+    return made.finish(*outputs), right
+
+
+@pytest.mark.parametrize("follow", [False, True])
+@pytest.mark.parametrize(
+    ("kept", "calls"),
+    [
+        # All three are computed in their places: `a` and `b` in `a b`, which is a part of `d (a b)` behind `d`.
+        ((1,), 3),
+        ((0, 1), None),
+        # `a`, or `b`, is in two concatenations, and can be computed in place in none.
+        ((0, 2), None),
+        ((1, 2), None),
+        ((1, 3), None),
+        ((0, 1, 2, 3), None),
+    ],
+)
+def test_concatenations_inside_others_and_of_one_tensor(kept: tuple[int, ...], calls: int | None, follow: bool) -> None:
+    graph, right = joined(kept, follow)
+    model, x = Model.of(graph), constant(4, 16)
+    found: Any = model.compile(tune="none")(x)
+    compiled: Sequence[Known] = found if len(kept) > 1 else [found]
+    for outputs in (model.interpret(x), compiled):
+        for ours, theirs in zip(outputs, right(x), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+    if calls is not None:
+        assert len(model.calls) == calls + follow

@@ -35,6 +35,53 @@ def test_a_model_is_run_and_checked(model: str, capsys: pytest.CaptureFixture[st
     assert lines[2].startswith("time: pdojo median ")
 
 
+def written(folder: Path, text: str) -> str:
+    """The path of a model in ONNX's text."""
+    path = folder / "m.onnx"
+    path.write_bytes(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}').SerializeToString())
+    return str(path)
+
+
+def test_shapes_of_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """PaddlePaddle writes -1 for an extent that is unknown."""
+    path = written(tmp_path, "m (float[-1, 3, -1, w] x, float[w] z) => (float[a, b, c, d] y) { y = Add (x, z) }")
+    assert run([path, "--no-time", "--shape", "x=2x3x5x7"]) == 0
+    assert "right: agrees with onnx.reference" in capsys.readouterr().out
+    assert run([path, "--no-time", "--shape", "w=4"]) == 0
+    assert run([path, "--no-time"]) == 0
+    capsys.readouterr()
+    assert run([path, "--no-time", "--shape", "x=2x3x5x7,z=8"]) == 2
+    assert "--shape makes extent 'w' both 7 and 8" in capsys.readouterr().err
+
+
+def test_inputs_without_a_declared_shape(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, "m (float[] x) => (float[] y) { y = Relu (x) }")
+    assert run([path, "--no-time"]) == 2
+    assert "input 'x' has no declared shape; give it one, as in --shape x=1x3x224x224" in capsys.readouterr().err
+    assert run([path, "--no-time", "--shape", "x=999999999x999999999"]) == 2
+    assert "there is no memory for input 'x' of shape 999999999x999999999" in capsys.readouterr().err
+    assert run([path, "--no-time", "--shape", "x=2x3"]) == 0
+    assert "1 calls of 1 kernels" in capsys.readouterr().out
+
+
+def test_models_without_kernels_are_not_called_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for text in (
+        "m (float[2, 3] x) => (float[3, 2] y) { s = Constant <value = int64[2] {3, 2}> () y = Reshape (x, s) }",
+        "m (int64[3] i) => (float[3, 1] y) { t = Constant <value = float[10, 1] {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}> () "
+        "y = Gather (t, i) }",
+    ):
+        path = written(tmp_path, text)
+        assert run([path]) == 0
+        printed = capsys.readouterr().out
+        assert "0 calls of 0 kernels" in printed
+        assert "no kernels, and nothing to check or time" in printed
+        assert "right" not in printed
+        assert "pdojo median" not in printed
+        assert ("static: input 'i'; node 'y' (Gather) needs its value" in printed) == ("Gather" in text)
+        assert tune([path]) == 2
+        assert "no kernels" in capsys.readouterr().err
+
+
 def test_models_that_the_reference_cannot_run_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "pool.onnx"
     text = """<ir_version: 8, opset_import: ["" : 17]>
@@ -58,8 +105,19 @@ def test_the_kernels_of_a_model_are_tuned(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--shape", "length=4"], "model 'small' has no extent 'length'; its unknown extents are batch"),
-        (["--shape", "4x16"], "'4x16' is no size of a model; write NAME=NUMBER, as in --shape batch=4,length=128"),
+        (
+            ["--shape", "length=4"],
+            "model 'small' has no extent or input 'length'; its unknown extents are batch, its inputs are x, w",
+        ),
+        (
+            ["--shape", "4x16"],
+            "'4x16' is no size of a model; write NAME=NUMBER or INPUT=AxBxC, as in --shape batch=4,x=1x3x48x192",
+        ),
+        (["--shape", "x=16"], "input 'x' has 2 dimensions, batchx16, and not 16"),
+        (["--shape", "x=4x17"], "input 'x' is batchx16: axis 1 has 16 elements, not 17"),
+        (["--shape", "batch=2,x=4x16"], "--shape makes extent 'batch' both 2 and 4"),
+        (["--shape", "batch=2,batch=2"], "--shape gives 'batch' twice"),
+        (["--shape", "batch=2x2"], "model 'small' has no extent or input 'batch'; "),
         (["--trace", "x.trace"], "--trace is for kernels; "),
         (["--machine", "snitch"], "models run on this processor, and snitch is of another kind"),
     ],

@@ -205,6 +205,19 @@ def test_known_indices_of_an_axis() -> None:
         check(A.scatter_reduce.two, x, 1, index, numbers(3, 2), reduce, static=[1])
 
 
+def test_known_indices_given_several_times() -> None:
+    x, rows, updates = numbers(5, 4), torch.tensor([4, 0, -1, 1, 4, -5, 4]), numbers(7, 4)
+    places = below(5, 7, 4)
+    for accumulate in (False, True):
+        check(A.index_put.default, x, [rows], updates, accumulate, static=[1])
+        check(A.index_put.default, x, [rows, rows % 4], updates[:, 0], accumulate, static=[1, 2])
+    check(A.scatter.src, x, 0, places, updates, static=[1])
+    check(A.scatter.value, x, 0, places, 7, static=[1])
+    check(A.scatter_add.default, x, 0, places, updates, static=[1])
+    for reduce in ("sum", "prod", "amax", "amin"):
+        check(A.scatter_reduce.two, x, 0, places, updates, reduce, static=[1])
+
+
 def test_computed_indices_of_a_short_axis() -> None:
     check(A.gather.default, numbers(5, 4), 1, below(4, 3, 2))
     check(A.gather.default, odd(), 0, below(4, 6, 5))

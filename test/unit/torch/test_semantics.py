@@ -78,6 +78,56 @@ def _rows(found: Any) -> tuple[Any, ...]:
     return tuple(found) if isinstance(found, tuple | list) else (found,)
 
 
+class Indexed(torch.nn.Module):
+    """A function of a table, updates and indices that it keeps."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+        self.register_buffer("rows", torch.tensor([4, 0, 4, 1, 4, 0]))
+        self.register_buffer("places", torch.randint(0, 5, (6, 4)))
+
+    def forward(self, x: Any, u: Any) -> Any:
+        return self.function(self, x, u)
+
+
+_STORED: dict[str, Callable[..., Any]] = {
+    "index_add": lambda m, x, u: x.index_add(0, m.rows, u, alpha=-2),
+    "index_copy": lambda m, x, u: x.index_copy(0, m.rows, u),
+    "index_fill": lambda m, x, u: x.index_fill(0, m.rows, 3.0) + u.sum(),
+    "index_put": lambda m, x, u: x.index_put((m.rows, m.rows % 4), u[:, 0], accumulate=True),
+    "put": lambda m, x, u: x.clone().put_(m.rows, u[:, 0]),
+    "scatter": lambda m, x, u: x.scatter(0, m.places, u),
+    "one_hot": lambda m, x, u: torch.nn.functional.one_hot(m.rows, 5).float() @ x,
+}
+_LOOKED_UP: dict[str, Callable[..., Any]] = {
+    "index": lambda m, x, u: x[m.rows] * u,
+    "take": lambda m, x, u: x.take(m.rows) * u[:, 0],
+    "gather": lambda m, x, u: x.gather(0, m.places) * u,
+    "embedding": lambda m, x, u: torch.nn.functional.embedding(m.rows, x, padding_idx=1) * u,
+    "index_add": lambda m, x, u: x.index_add(0, m.rows, u) * 2,
+    "pool": lambda m, x, u: torch.nn.functional.max_pool2d(x[None, None], 3, 1, 1) * u[None, None, :5],
+    "equal elements": lambda m, x, u: torch.nn.functional.max_pool2d(x[None, None].round(), 3, 1, 1) * u[:5],
+}
+
+
+@pytest.mark.parametrize("name", _STORED)
+def test_elements_are_stored_at_indices_given_several_times(name: str) -> None:
+    with torch.no_grad():
+        agrees(Indexed(_STORED[name]), torch.randn(5, 4), torch.randn(6, 4))
+
+
+@pytest.mark.parametrize("name", _LOOKED_UP)
+def test_gradients_of_indices_given_several_times(name: str) -> None:
+    module, x, u = Indexed(_LOOKED_UP[name]), torch.randn(5, 4), torch.randn(6, 4)
+    found: list[Any] = []
+    for function in (compiled(module), module):
+        given = [x.clone().requires_grad_(), u.clone().requires_grad_()]
+        function(*given).sin().sum().backward()
+        found.append([each.grad for each in given])
+    torch.testing.assert_close(*found)
+
+
 def test_sizes_become_symbols() -> None:
     linear = torch.nn.Linear(4, 3).eval()
     ours, graphs = recorded(lambda x: torch.relu(linear(x)) * x.shape[0])
