@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch._decomp import core_aten_decompositions
-from torch.fx import Node
 from torch.nn.functional import gelu, layer_norm, linear, relu, scaled_dot_product_attention
 
 from pdojo.torch.operators.registry import RULES
@@ -19,12 +18,19 @@ _KEPT = ("aten.max_unpool2d.default", "aten.max_unpool3d.default")
 
 @lru_cache(maxsize=1)
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """PyTorch's decompositions to core ATen, but for operators that have a rule."""
+    """PyTorch's decompositions to core ATen, but for operators that have a rule, or that draw random numbers.
+
+    A random operator in parts would draw other numbers than PyTorch does for the same seed.
+    """
     from pdojo.torch import operators
 
     assert operators
-    table: Any = core_aten_decompositions()
-    kept = {operator: function for operator, function in dict(table).items() if str(operator) not in (*RULES, *_KEPT)}
+    table: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())  # pyright: ignore
+    kept = {
+        operator: function
+        for operator, function in table.items()
+        if str(operator) not in (*RULES, *_KEPT) and torch.Tag.nondeterministic_seeded not in operator.tags
+    }
     return kept | {torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer}
 
 
@@ -73,16 +79,3 @@ def _encoder_layer(
         return x + transformed(second(x))
     x = first(x + attended(x))
     return second(x + transformed(x))
-
-
-def is_random(node: Node) -> bool:
-    """Whether a call draws random numbers. Attention without dropout draws none."""
-    target = node.target
-    if not isinstance(target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
-        return False
-    for position, argument in enumerate(target._schema.arguments):
-        if argument.name == "dropout_p":
-            rest = node.kwargs.get("dropout_p", argument.default_value)
-            probability: Any = node.args[position] if position < len(node.args) else rest
-            return bool(probability != 0)
-    return True

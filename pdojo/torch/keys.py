@@ -16,19 +16,33 @@ Key: TypeAlias = "tuple[Node, int]"
 
 
 def key_of(node: Node) -> Key:
-    """The tensor that a node stands for: elements of results are tensors of the call."""
-    if node.op == "call_function" and node.target is operator.getitem:
-        source, index = node.args
-        assert isinstance(source, Node)
-        assert isinstance(index, int)
-        return source, index
-    return node, 0
+    """The tensor that a node stands for: results are tensors of the call.
+
+    A result of a higher-order call may have elements; each of them is a tensor of its own.
+    """
+    if not _is_element(node):
+        return node, 0
+    source, index = node.args
+    assert isinstance(source, Node)
+    assert isinstance(index, int)
+    return (node, 0) if _is_element(source) else (source, index)
+
+
+def _is_element(node: Node) -> bool:
+    return node.op == "call_function" and node.target is operator.getitem
 
 
 def tensor_of(key: Key) -> torch.Tensor:
     """A tensor of the graph, without memory."""
     value = key[0].meta["val"]
     return value[key[1]] if isinstance(value, tuple | list) else value
+
+
+def know_results(node: Node) -> None:
+    """Give a higher-order call the values of its results; PyTorch may have them at the elements only."""
+    if "val" not in node.meta and node.users and all(_is_element(user) for user in node.users):
+        values = {user.args[1]: user.meta.get("val") for user in node.users}
+        node.meta["val"] = tuple(values.get(n) for n in range(max(map(int, values)) + 1))  # pyright: ignore
 
 
 def new_tensor(like: torch.Tensor) -> torch.Tensor:

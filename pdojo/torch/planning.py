@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
+from operator import attrgetter, getitem
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,19 @@ from pdojo.build import Array
 from pdojo.errors import UsageError
 from pdojo.model.graph import Graph, GraphBuilder, Lowered, Tensor, Value
 from pdojo.model.model import folded
-from pdojo.torch.decompositions import is_random
+from pdojo.torch.effects import effect_of, is_write
 from pdojo.torch.element_types import handle_type, memory_order, values_of
 from pdojo.torch.fallbacks import warn_of_failure
-from pdojo.torch.keys import Key, check_tensor, is_without_elements, key_of, new_tensor, results_of, tensor_of
+from pdojo.torch.keys import (
+    Key,
+    check_tensor,
+    is_without_elements,
+    key_of,
+    know_results,
+    new_tensor,
+    results_of,
+    tensor_of,
+)
 from pdojo.torch.lowering import Seen, Slot, call_of, lowering, transposition, unread_operands, view_step
 from pdojo.torch.operators.registry import RULES, Call, Rule, UnsupportedCall
 
@@ -37,6 +47,7 @@ class Fallback:
 
     node: Node
     reason: str
+    """Empty for an element of a result."""
 
 
 @dataclass
@@ -82,7 +93,7 @@ class Plan:
     static: dict[Key, torch.Tensor]
     """Tensors with known values: parameters, buffers, and what is computed of them alone."""
     numbers: dict[Node, Any]
-    """Nodes whose values are numbers."""
+    """Nodes whose values are known and no tensors: numbers, and the graphs of higher-order calls."""
     regions: dict[int, Region]
     calls: dict[int, list[Node]]
     """PyTorch's calls, by the number of the region that they follow."""
@@ -120,6 +131,10 @@ class _Planner:
         self.levels: dict[Node, int] = {}
         """The regions of operations, and the numbers of PyTorch's calls."""
         self.lowered: set[Node] = set()
+        self.last_effect = -1
+        """The number of the last call with effects."""
+        self.last_write = -1
+        """The number of the last call that wrote to its operands."""
 
     def plan(self) -> Plan:
         outputs: tuple[Any, ...] = ()
@@ -130,7 +145,7 @@ class _Planner:
                     self._placeholder(node, placeholders)
                     placeholders += 1
                 case "get_attr":
-                    self.static[node, 0] = _attribute(self.module, str(node.target))
+                    self._attribute(node)
                 case "call_function":
                     self._call(node)
                 case "output":
@@ -155,7 +170,15 @@ class _Planner:
         elif position in self.given:
             self.static[node, 0] = self.given[position]
 
+    def _attribute(self, node: Node) -> None:
+        value = attrgetter(str(node.target))(self.module)
+        if isinstance(value, torch.Tensor):
+            self.static[node, 0] = value
+        else:
+            self.numbers[node] = value
+
     def _call(self, node: Node) -> None:
+        know_results(node)
         value = node.meta.get("val")
         if key_of(node)[0] is not node:
             source, index = key_of(node)
@@ -165,32 +188,40 @@ class _Planner:
         if isinstance(value, int | float | bool):
             self.numbers[node] = value
             return
-        sources = [key_of(each) for each in node.all_input_nodes if each not in self.numbers]
-        schema = getattr(node.target, "_schema", None)
-        if schema is not None and not schema.is_mutable and not is_random(node):
-            if self._is_empty(node):
-                return
-            read = self._read(node)
-            if all(source in self.static for source in read):
-                self._evaluate(node)
-                return
-            try:
-                self._lower(node, read)
-            except UsageError as error:
-                reason = str(error)
-            except Exception as error:  # noqa: BLE001  # an error of a rule must not break the user's model
-                warn_of_failure([node], error)
-                reason = f"{node.target}: its rule failed"
-            else:
-                return
-        else:
-            reason = "it draws random numbers" if is_random(node) else "it has effects"
-        self._leave(node, sources, reason)
+        reason = "" if node.target is getitem else effect_of(node) or self._without_effects(node)
+        if reason is not None:
+            self._leave(node, reason)
 
-    def _leave(self, node: Node, sources: Sequence[Key], reason: str) -> None:
-        """Let PyTorch run a call."""
+    def _without_effects(self, node: Node) -> str | None:
+        """Compute a call now, or make it an operation or a view; the reason if PyTorch has to run it."""
+        if self._is_empty(node):
+            return None
+        read = self._read(node)
+        if all(source in self.static for source in read):
+            self._evaluate(node)
+            return None
+        try:
+            self._lower(node, read)
+        except UsageError as error:
+            return str(error)
+        except Exception as error:  # noqa: BLE001  # an error of a rule must not break the user's model
+            warn_of_failure([node], error)
+            return f"{node.target}: its rule failed"
+        return None
+
+    def _leave(self, node: Node, reason: str) -> None:
+        """Let PyTorch run a call; calls with effects keep their order.
+
+        A call that writes to its operands follows all calls before it, and precedes all after it.
+        """
+        sources = [key_of(each) for each in node.all_input_nodes if each not in self.numbers]
         bases = [self.base(source)[0] for source in sources if source not in self.static]
         level = max((self.levels.get(each, -1) for each in bases), default=-1)
+        level = max(level, self.last_write)
+        if effect_of(node):
+            level = self.last_effect = max(level, self.last_effect)
+        if is_write(node):
+            level = self.last_effect = self.last_write = max(self.levels.values(), default=-1)
         self.levels[node] = level
         self.calls.setdefault(level, []).append(node)
         self.fallbacks.append(Fallback(node, reason))
@@ -263,7 +294,7 @@ class _Planner:
 
     def _level(self, sources: Sequence[Key]) -> int:
         """The region of an operation: after the calls of PyTorch among its sources."""
-        level = 0
+        level = self.last_write + 1
         for source in sources:
             base = self.base(source)[0]
             if source not in self.static and base in self.levels:
@@ -377,10 +408,3 @@ def _seen_input(key: Key, region: Region) -> Seen:
 def _reshaped(value: Value | None, shape: Sequence[int]) -> Array:
     assert isinstance(value, Array)
     return build.reshape(value, shape)
-
-
-def _attribute(module: torch.nn.Module, name: str) -> torch.Tensor:
-    for part in name.split("."):
-        module = getattr(module, part)
-    assert isinstance(module, torch.Tensor), name
-    return module

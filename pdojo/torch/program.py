@@ -128,7 +128,8 @@ def _reader(argument: Any, plan: Plan) -> Callable[[Environment], Any]:
         return itemgetter(key_of(argument)) if argument not in plan.numbers else lambda _: number
     if isinstance(argument, tuple | list):
         parts = [_reader(each, plan) for each in argument]
-        return lambda values: [part(values) for part in parts]
+        whole = list if isinstance(argument, list) else tuple  # Higher-order operators tell them apart.
+        return lambda values: whole([part(values) for part in parts])
     if isinstance(argument, dict):
         named = {name: _reader(each, plan) for name, each in argument.items()}
         return lambda values: {name: part(values) for name, part in named.items()}

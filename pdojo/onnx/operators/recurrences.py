@@ -1,17 +1,16 @@
-"""Recurrent networks: the products with the inputs of all steps first, then the steps in order."""
+"""Recurrent networks, and attention by a state."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from pdojo import build
 from pdojo.build import Array
+from pdojo.build.recurrent import Function, Network, RecurrentCell, gru_network, lstm_network, rnn_network
 from pdojo.onnx.operators.arguments import optional, wide_type
 from pdojo.onnx.operators.registry import Node, operator
 
-_Function = Callable[[Array], Array]
-_GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+_GATES = {"RNN": "h", "GRU": "zrh", "LSTM": "iofc"}
 _DEFAULTS: dict[str, tuple[float | None, float | None]] = {
     **{"leakyrelu": (0.01, 0.0), "thresholdedrelu": (1.0, 0.0), "hardsigmoid": (0.2, 0.5), "elu": (1.0, 0.0)},
     **{"scaledtanh": (None, None), "affine": (None, None)},
@@ -19,8 +18,8 @@ _DEFAULTS: dict[str, tuple[float | None, float | None]] = {
 """Activations with parameters alpha and beta, and their defaults, which are those of the operators of these names."""
 
 
-def _activation(node: Node, name: str, alpha: float, beta: float) -> _Function:
-    functions: dict[str, _Function] = {
+def _activation(node: Node, name: str, alpha: float, beta: float) -> Function:
+    functions: dict[str, Function] = {
         "relu": build.relu,
         "tanh": build.tanh,
         "sigmoid": build.sigmoid,
@@ -38,13 +37,13 @@ def _activation(node: Node, name: str, alpha: float, beta: float) -> _Function:
     return functions[name.lower()]
 
 
-def _activations(node: Node, defaults: Sequence[str], directions: int) -> list[list[_Function]]:
+def _activations(node: Node, defaults: Sequence[str], directions: int) -> list[list[Function]]:
     """The activations of each direction."""
     names: list[str] = list(node.attribute("activations") or [*defaults] * directions)
     if len(names) != len(defaults) * directions:
         node.refuse(f"{len(names)} activations for {directions} directions of {len(defaults)}")
     alphas, betas = (iter(node.attribute(f"activation_{name}") or ()) for name in ("alpha", "beta"))
-    found: list[_Function] = []
+    found: list[Function] = []
     for name in names:
         alpha, beta = _DEFAULTS.get(name.lower(), (0.0, 0.0))
         if name.lower() in _DEFAULTS:
@@ -55,69 +54,8 @@ def _activations(node: Node, defaults: Sequence[str], directions: int) -> list[l
     return [found[k : k + len(defaults)] for k in range(0, len(found), len(defaults))]
 
 
-@dataclass
-class _Cell:
-    """One direction of a recurrent network, in the type of its computations."""
-
-    x: Array
-    """The inputs [steps, batch, inputs] in the order of time."""
-    w: Array
-    r: Array
-    bias: Array | None
-    """Biases of the products with inputs and with states, one after the other."""
-    functions: Sequence[_Function]
-    lengths: Array | None
-    """The number of steps of each row of the batch."""
-    backwards: bool
-    clip: float | None
-
-    @property
-    def size(self) -> int:
-        """The number of elements of a state."""
-        return self.r.shape[-1]
-
-    def biases(self) -> tuple[list[Array], list[Array]] | None:
-        """Biases of each gate, for inputs and for states."""
-        if self.bias is None:
-            return None
-        parts = build.split(self.bias, self.bias.size // self.size)
-        return parts[: len(parts) // 2], parts[len(parts) // 2 :]
-
-    def inputs(self) -> Array:
-        """The products of all inputs with the weights: [steps, batch, gates * size]."""
-        return build.contract("tni,gi->tng", self.x, self.w)
-
-    def clipped(self, x: Array) -> Array:
-        """The argument of an activation within the limits of the attribute `clip`."""
-        return x if self.clip is None else build.clip(x, -self.clip, self.clip)
-
-    def run(
-        self, step: Callable[[Sequence[Array], Array], Sequence[Array]], states: Sequence[Array], products: Array
-    ) -> tuple[Array, list[Array]]:
-        """The outputs of all steps in the order of time, and the last states; `step` takes states and products."""
-        count = products.shape[0]
-        numbers = build.iota((count,), "i32")
-        sequences = [build.flip(products, 0), build.flip(numbers, 0)] if self.backwards else [products, numbers]
-
-        def masked(old: Sequence[Array], elements: Sequence[Array]) -> list[Array]:
-            new = list(step(old, elements[0]))
-            if self.lengths is None:
-                return new
-            going = build.expand_dims(self.lengths > elements[1], 1)
-            kept = [build.where(going, after, before) for after, before in zip(new, old, strict=True)]
-            return [*kept, build.where(going, new[0], 0)]
-
-        found = build.scan(masked, states, sequences)
-        outputs = found[0] if self.lengths is None else found[-1]
-        last = [each[count - 1] for each in found[: len(states)]]
-        return build.flip(outputs, 0) if self.backwards else outputs, last
-
-
-_Network = Callable[[_Cell, Sequence[Array], "Array | None"], "tuple[Array, list[Array]]"]
-
-
 def _directions(
-    node: Node, defaults: Sequence[str], state_operands: Sequence[int], network: _Network, peephole: int | None = None
+    node: Node, defaults: Sequence[str], state_operands: Sequence[int], network: Network, peephole: int | None = None
 ) -> list[Array]:
     """The results of all directions, in the layout of the node."""
     kind = node.attribute("direction", "forward")
@@ -136,8 +74,19 @@ def _directions(
     lengths = optional(node, 4)
     found: list[tuple[Array, list[Array]]] = []
     for d in range(w.shape[0]):
-        bias = build.cast(node.array(3), x.dtype)[d] if node.given(3) else None
-        cell = _Cell(x, w[d], r[d], bias, functions[d], lengths, kind == "reverse" or d == 1, node.attribute("clip"))
+        both = build.split(build.cast(node.array(3), x.dtype)[d], 2) if node.given(3) else None
+        backwards = kind == "reverse" or d == 1
+        cell = RecurrentCell(
+            x,
+            w[d],
+            r[d],
+            both,
+            functions[d],
+            _GATES[node.op_type],
+            lengths=lengths,
+            backwards=backwards,
+            clip=node.attribute("clip"),
+        )
         states = [_state(node, operand, d, x, r.shape[-1], batch_first=batch_first) for operand in state_operands]
         weights = None
         if peephole is not None and node.given(peephole):
@@ -153,7 +102,7 @@ def _directions(
 
 def _check_shapes(node: Node, inputs: int, directions: int) -> None:
     """Refuse weights and biases that do not fit together."""
-    gates, size = _GATES[node.op_type], node.value(2).shape[-1]
+    gates, size = len(_GATES[node.op_type]), node.value(2).shape[-1]
     wanted = {1: (directions, gates * size, inputs), 2: (directions, gates * size, size)}
     wanted |= {3: (directions, 2 * gates * size), 7: (directions, 3 * size)}
     for operand, shape in wanted.items():
@@ -168,97 +117,23 @@ def _state(node: Node, operand: int, direction: int, x: Array, size: int, *, bat
     return whole[:, direction] if batch_first else whole[direction]
 
 
-def _sums(left: Array, parts: Sequence[Array | None]) -> Array:
-    for part in parts:
-        left = left if part is None else left + part
-    return left
-
-
-def _joint_bias(cell: _Cell) -> Array | None:
-    """Both biases of all gates together."""
-    if cell.bias is None:
-        return None
-    half = cell.bias.size // 2
-    return cell.bias[:half] + cell.bias[half:]
-
-
-def _rnn(cell: _Cell, states: Sequence[Array], _: Array | None) -> tuple[Array, list[Array]]:
-    (function,) = cell.functions
-    turned = build.transpose(cell.r)
-
-    def step(old: Sequence[Array], product: Array) -> list[Array]:
-        return [function(cell.clipped(product + build.matmul(old[0], turned)))]
-
-    return cell.run(step, states, _sums(cell.inputs(), [_joint_bias(cell)]))
-
-
-def _gru(linear_before_reset: bool) -> _Network:
-    def network(cell: _Cell, states: Sequence[Array], _: Array | None) -> tuple[Array, list[Array]]:
-        gate, hidden = cell.functions
-        size, biases = cell.size, cell.biases()
-        turned = build.transpose(cell.r)
-        update_reset, candidate = turned[:, : 2 * size], turned[:, 2 * size :]
-        products = cell.inputs()
-        joint = _joint_bias(cell)
-        if joint is not None and biases is not None and linear_before_reset:
-            joint = build.concatenate([joint[: 2 * size], biases[0][2]])
-
-        def step(old: Sequence[Array], product: Array) -> list[Array]:
-            (h,) = old
-            gates = gate(cell.clipped(product[:, : 2 * size] + build.matmul(h, update_reset)))
-            z, reset = gates[:, :size], gates[:, size:]
-            if linear_before_reset:
-                inner = build.matmul(h, candidate)
-                recurrent = reset * (inner if biases is None else inner + biases[1][2])
-            else:
-                recurrent = build.matmul(reset * h, candidate)
-            new = hidden(cell.clipped(product[:, 2 * size :] + recurrent))
-            return [(1 - z) * new + z * h]
-
-        return cell.run(step, states, _sums(products, [joint]))
-
-    return network
-
-
-def _lstm(coupled: bool) -> _Network:
-    def network(cell: _Cell, states: Sequence[Array], peephole: Array | None) -> tuple[Array, list[Array]]:
-        gate, inner, outer = cell.functions
-        turned = build.transpose(cell.r)
-        through = [None, None, None] if peephole is None else build.split(peephole, 3)
-
-        def peeped(x: Array, state: Array, weights: Array | None) -> Array:
-            return gate(cell.clipped(x if weights is None else x + state * weights))
-
-        def step(old: Sequence[Array], product: Array) -> list[Array]:
-            h, c = old
-            i, o, f, candidate = build.split(product + build.matmul(h, turned), 4, 1)
-            entering = peeped(i, c, through[0])
-            kept = 1 - entering if coupled else peeped(f, c, through[2])
-            new = kept * c + entering * inner(cell.clipped(candidate))
-            return [peeped(o, new, through[1]) * outer(new), new]
-
-        return cell.run(step, states, _sums(cell.inputs(), [_joint_bias(cell)]))
-
-    return network
-
-
 @operator("RNN")
 def rnn(node: Node) -> list[Array]:
     """A network of one gate."""
-    return _directions(node, ("Tanh",), [5], _rnn)
+    return _directions(node, ("Tanh",), [5], rnn_network)
 
 
 @operator("GRU")
 def gru(node: Node) -> list[Array]:
     """A network of gated recurrent units."""
-    network = _gru(bool(node.attribute("linear_before_reset", 0)))
+    network = gru_network(bool(node.attribute("linear_before_reset", 0)))
     return _directions(node, ("Sigmoid", "Tanh"), [5], network)
 
 
 @operator("LSTM")
 def lstm(node: Node) -> list[Array]:
     """A network of long short-term memory."""
-    network = _lstm(bool(node.attribute("input_forget", 0)))
+    network = lstm_network(bool(node.attribute("input_forget", 0)))
     return _directions(node, ("Sigmoid", "Tanh", "Tanh"), [5, 6], network, 7)
 
 

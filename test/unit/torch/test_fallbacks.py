@@ -12,7 +12,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
+from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.while_loop import while_loop
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.attention.flex_attention import flex_attention
 
 from pdojo.errors import UsageError
 from pdojo.model.model import Model
@@ -124,6 +127,53 @@ def test_random_numbers_are_pytorchs() -> None:
     again = compiled(x)
     assert not torch.equal(first, second)
     assert torch.equal(first, again)
+
+
+def _branches(x: Any) -> Any:
+    found = torch.cond((x @ x).sum() > 0, lambda y: y.sin() @ x, lambda y: y - x, (x + 1,))
+    return torch.relu(found) @ x
+
+
+def _loop(x: Any) -> Any:
+    (found,) = while_loop(lambda y: y.sum() < 100, lambda y: (y.abs() + 1,), (x @ x,))
+    return torch.softmax(found, -1)
+
+
+def _scan(x: Any) -> Any:
+    last, found = scan(lambda state, y: (state + y, state * y), x[0] * 2, x @ x)
+    return torch.softmax(found, -1) + last
+
+
+def _attention(x: Any) -> Any:
+    q = torch.relu(x @ x)[None, None]
+    return torch.softmax(flex_attention(q, q, q, score_mod=lambda s, b, h, i, j: s + (j - i) * 0.1) @ x, -1)
+
+
+@pytest.mark.parametrize(
+    ("function", "operator"),
+    [(_branches, "cond"), (_loop, "while_loop"), (_scan, "scan"), (_attention, "flex_attention")],
+)
+def test_higher_order_calls_run_in_pytorch(function: Callable[..., Any], operator: str) -> None:
+    x = torch.arange(64.0).reshape(8, 8) / 64
+    wanted = torch.compile(function, backend="aot_eager")(x)  # flex_attention warns when it runs uncompiled
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.compile(function, backend="pdojo", options=PLAIN)(x), wanted)
+    found = explain(function, x, options=PLAIN)
+    reasons = {part.operator: part.reason for part in found.fallbacks}
+    assert reasons[operator] == "PyTorch runs the graphs of higher-order operators"
+    assert len(found.kernels) >= 2
+
+
+def test_branches_of_symbolic_sizes_and_their_gradients() -> None:
+    def function(x: Any) -> Any:
+        return torch.relu(torch.cond(x.sum() > 0, lambda y: y * 2, lambda y: y.cos(), (x + 1,))) + x.shape[0]
+
+    agrees(function, torch.ones(3, 4), dynamic=True)
+    for sign in (1.0, -1.0):
+        ours, theirs = (torch.full((3, 4), sign, requires_grad=True) for _ in range(2))
+        torch.compile(function, backend="pdojo", options=PLAIN)(ours).sum().backward()
+        (torch.relu((theirs + 1) * 2 if sign > 0 else torch.cos(theirs + 1)) + 3).sum().backward()
+        torch.testing.assert_close(ours.grad, theirs.grad)
 
 
 def test_tensors_without_elements() -> None:

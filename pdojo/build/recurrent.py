@@ -1,0 +1,163 @@
+"""Recurrent networks: the products with the inputs of all steps first, then the steps in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pdojo.build.array import Array, iota
+from pdojo.build.contractions import contract, matmul
+from pdojo.build.elementwise import clip, where
+from pdojo.build.pieces import concatenate, split
+from pdojo.build.scans import scan
+from pdojo.build.shapes import expand_dims, flip, transpose
+
+Function: TypeAlias = Callable[[Array], Array]
+
+
+@dataclass
+class RecurrentCell:
+    """One direction of a recurrent layer, in the type of its computations."""
+
+    x: Array
+    """The inputs [steps, batch, inputs] in the order of time."""
+    w: Array
+    """The weights of inputs [gates * size, inputs]."""
+    r: Array
+    """The weights of states [gates * size, size]."""
+    biases: Sequence[Array] | None
+    """The biases [gates * size] of the products with inputs and of those with states."""
+    functions: Sequence[Function]
+    """The activations: of gates, of candidates and of outputs, as many as the network has."""
+    gates: str
+    """The order of the gates in weights: of `zrh` for `gru_network`, of `iofc` for `lstm_network`."""
+    lengths: Array | None = None
+    """The number of steps of each row of the batch."""
+    backwards: bool = False
+    clip: float | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of elements of a state."""
+        return self.r.shape[-1]
+
+    def inputs(self) -> Array:
+        """The products of all inputs with the weights: [steps, batch, gates * size]."""
+        return contract("tni,gi->tng", self.x, self.w)
+
+    def with_biases(self, products: Array) -> Array:
+        """The products with both biases of all gates."""
+        return products if self.biases is None else products + (self.biases[0] + self.biases[1])
+
+    def clipped(self, x: Array) -> Array:
+        """The argument of an activation within the limits of `clip`."""
+        return x if self.clip is None else clip(x, -self.clip, self.clip)
+
+    def by_gate(self, x: Array) -> dict[str, Array]:
+        """The parts [batch, size] of an array for some of the gates, by the letters of the gates."""
+        count = x.shape[1] // self.size
+        return dict(zip(self.gates[:count], split(x, count, 1), strict=True))
+
+    def run(
+        self, step: Callable[[Sequence[Array], Array], Sequence[Array]], states: Sequence[Array], products: Array
+    ) -> tuple[Array, list[Array]]:
+        """The outputs of all steps in the order of time, and the last states; `step` takes states and products."""
+        count = products.shape[0]
+        numbers = iota((count,), "i32")
+        sequences = [flip(products, 0), flip(numbers, 0)] if self.backwards else [products, numbers]
+
+        def masked(old: Sequence[Array], elements: Sequence[Array]) -> list[Array]:
+            new = list(step(old, elements[0]))
+            if self.lengths is None:
+                return new
+            going = expand_dims(self.lengths > elements[1], 1)
+            kept = [where(going, after, before) for after, before in zip(new, old, strict=True)]
+            return [*kept, where(going, new[0], 0)]
+
+        found = scan(masked, states, sequences)
+        outputs = found[0] if self.lengths is None else found[-1]
+        last = [each[count - 1] for each in found[: len(states)]]
+        return flip(outputs, 0) if self.backwards else outputs, last
+
+
+Network: TypeAlias = Callable[[RecurrentCell, Sequence[Array], "Array | None"], "tuple[Array, list[Array]]"]
+"""From a cell, its first states [batch, size] and peepholes to its outputs [steps, batch, size] and last states."""
+
+
+def rnn_network(cell: RecurrentCell, states: Sequence[Array], _: Array | None = None) -> tuple[Array, list[Array]]:
+    """A network of one gate."""
+    (function,) = cell.functions
+    turned = transpose(cell.r)
+
+    def step(old: Sequence[Array], product: Array) -> list[Array]:
+        return [function(cell.clipped(product + matmul(old[0], turned)))]
+
+    return cell.run(step, states, cell.with_biases(cell.inputs()))
+
+
+def gru_network(linear_before_reset: bool) -> Network:
+    """A network of gated recurrent units; the gate `h` of candidates is the last.
+
+    `linear_before_reset`: whether the reset gate multiplies the product with the state, not the state.
+    """
+
+    def network(cell: RecurrentCell, states: Sequence[Array], _: Array | None = None) -> tuple[Array, list[Array]]:
+        gate, hidden = cell.functions
+        size = cell.size
+        turned = transpose(cell.r)
+        update_reset, candidate = turned[:, : 2 * size], turned[:, 2 * size :]
+        inside = None  # the bias of the product with the state that the reset gate multiplies
+        if cell.biases is not None and linear_before_reset:
+            of_inputs, of_states = cell.biases
+            inside = of_states[2 * size :]
+            joint = of_inputs[: 2 * size] + of_states[: 2 * size]
+            products = cell.inputs() + concatenate([joint, of_inputs[2 * size :]])
+        else:
+            products = cell.with_biases(cell.inputs())
+
+        def step(old: Sequence[Array], product: Array) -> list[Array]:
+            (h,) = old
+            gates = gate(cell.clipped(product[:, : 2 * size] + matmul(h, update_reset)))
+            parts = cell.by_gate(gates)
+            z, reset = parts["z"], parts["r"]
+            if linear_before_reset:
+                inner = matmul(h, candidate)
+                recurrent = reset * (inner if inside is None else inner + inside)
+            else:
+                recurrent = matmul(reset * h, candidate)
+            new = hidden(cell.clipped(product[:, 2 * size :] + recurrent))
+            return [(1 - z) * new + z * h]
+
+        return cell.run(step, states, products)
+
+    return network
+
+
+def lstm_network(coupled: bool) -> Network:
+    """A network of long short-term memory, whose states are h and c; `c` is the gate of candidates.
+
+    `coupled`: whether the forget gate is one minus the input gate. Peepholes [3 * size] are those of i, o and f.
+    """
+
+    def network(
+        cell: RecurrentCell, states: Sequence[Array], peephole: Array | None = None
+    ) -> tuple[Array, list[Array]]:
+        gate, inner, outer = cell.functions
+        turned = transpose(cell.r)
+        through = [None, None, None] if peephole is None else split(peephole, 3)
+
+        def peeped(x: Array, state: Array, weights: Array | None) -> Array:
+            return gate(cell.clipped(x if weights is None else x + state * weights))
+
+        def step(old: Sequence[Array], product: Array) -> list[Array]:
+            h, c = old
+            parts = cell.by_gate(product + matmul(h, turned))
+            entering = peeped(parts["i"], c, through[0])
+            kept = 1 - entering if coupled else peeped(parts["f"], c, through[2])
+            new = kept * c + entering * inner(cell.clipped(parts["c"]))
+            return [peeped(parts["o"], new, through[1]) * outer(new), new]
+
+        return cell.run(step, states, cell.with_biases(cell.inputs()))
+
+    return network
