@@ -11,9 +11,8 @@ from math import prod
 
 from pdojo.build.array import Array, broadcast_shape, broadcast_to, cast, define, map, shown, wide
 from pdojo.build.graph import Computed, Write, identity
-from pdojo.build.levels import level_of, limits_of_products
 from pdojo.build.pieces import Widths, assemble, pad
-from pdojo.build.reductions import reduced
+from pdojo.build.reductions import reduce
 from pdojo.build.shapes import expand_dims, flip, per_axis, reshape, transpose, windows
 from pdojo.dialect.affine import var
 from pdojo.dialect.element_types import is_float
@@ -87,19 +86,7 @@ def sum_of_products(factors: Sequence[Array], count: int) -> Array:
     product = Array(first.dtype, shape, value)
     if not count:
         return define(first.dtype, shape, Write(shape, identity(shape), value))
-    return _total(product, range(len(shape) - count, len(shape)))
-
-
-def _total(product: Array, axes: Sequence[int]) -> Array:
-    """The sum along the last axes; the results of each part of a long one lie together."""
-    limits = limits_of_products(product.size)
-    level = level_of(product.shape, axes, limits) if is_float(product.dtype) else None
-    if level is None:
-        return reduced("+", product, axes, limits=limits)
-    parts = [d for d in axes if d <= level.axis]
-    order = [*parts, *(d for d in range(product.rank) if d not in parts)]
-    placed = [order.index(d) for d in axes]
-    return reduced("+", transpose(product, order), placed, limits=limits)
+    return reduce("+", product, range(len(shape) - count, len(shape)))
 
 
 def matmul(a: Array, b: Array, *, dtype: str | None = None) -> Array:

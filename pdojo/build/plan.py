@@ -14,14 +14,12 @@ from math import prod
 from typing import TypeAlias
 
 from pdojo.build.graph import Computed, Definition, Operand, Read, Write, expressions, identity, reads
+from pdojo.build.levels import in_levels
 from pdojo.dialect.affine import Div, Expr, const, floordiv, modulo, var
 from pdojo.math.functions import FUNCTIONS, Signature
 
-
 _Axes: TypeAlias = dict[tuple[Definition, int], int]
 """Axes of arrays, and the iterations of the inner one of two scopes that run over them."""
-LONG_ROW = 1024
-"""Terms of a sum from which moves should be able to join it with the nests of its terms."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,11 @@ def plan(outputs: Collection[Definition]) -> Plan:
     _take_products_inside(writes, outputs)
     for each, nests in writes.items():
         writes[each] = tuple(straight(nest) for nest in nests if prod(nest.extents[: nest.outer]))
+    writes, of_parts = in_levels(writes)
+    for each in of_parts:
+        writes[each] = tuple(map(straight, writes[each]))
     _write_where_copied(writes, outputs)
-    writes = _in_order_of_readers(_split_alike(writes, outputs), outputs)
+    writes = _in_order_of_readers(_split_alike(writes, outputs, of_parts), outputs)
     return Plan(writes, _hosts(writes, outputs))
 
 
@@ -228,19 +229,21 @@ def _places(expression: Expr, extents: Sequence[int]) -> Iterator[tuple[int, int
 
 
 def _split_alike(
-    writes: dict[Definition, tuple[Write, ...]], outputs: Collection[Definition]
+    writes: dict[Definition, tuple[Write, ...]], outputs: Collection[Definition], of_parts: Collection[Definition]
 ) -> dict[Definition, tuple[Write, ...]]:
     """Split scopes and axes of temporaries where nests write an axis in two scopes: moves can join nests then.
 
-    Innermost scopes stay whole. The nests of the terms of a sum in parts are split like these, innermost scopes too,
-    and their axes stay whole.
+    Innermost scopes stay whole. The nests of the terms of a sum in parts are split like those of the arrays `of_parts`,
+    innermost scopes too, and their axes stay whole.
     """
     axes, parts = _Axes(), _Axes()
     changed = True
     while changed:
         for each, nests in writes.items():
             for nest in nests:
-                parts |= {place: n for place, n in _axes_in_parts(nest, each, parts).items() if place[0] in writes}
+                parts |= {
+                    place: n for place, n in _axes_in_parts(nest, each, parts, of_parts).items() if place[0] in writes
+                }
                 axes |= {place: n for place, n in _split_axes(nest, each).items() if place[0] in writes}
         before = dict(writes)
         for each, nests in before.items():
@@ -366,15 +369,15 @@ def _split_axes(nest: Write, written: Definition) -> _Axes:
     return {(written, axis): nest.extents[inner] for axis, (_, inner) in _in_two(nest, written, nest.target)}
 
 
-def _axes_in_parts(nest: Write, written: Definition, known: _Axes) -> _Axes:
-    """The axes that the nest runs over by the scopes of a long part of a sum: its own, or those of axes `known`."""
+def _axes_in_parts(nest: Write, written: Definition, known: _Axes, of_parts: Collection[Definition]) -> _Axes:
+    """The axes that the nest runs over by the scopes of a part of a sum: its own, or those of axes `known`."""
     found = [
         ((definition, axis), scopes)
         for definition, index in _accesses(nest, written)
         for axis, scopes in _in_two(nest, definition, index)
     ]
     pairs = {scopes for place, scopes in found if place in known}
-    if nest.reduction is not None and prod(nest.extents[nest.outer :]) >= LONG_ROW:
+    if written in of_parts:
         whole = {read.definition for read in reads(nest.value) if _is_of_all(read, nest)}
         pairs |= {(o, i) for (definition, _), (o, i) in found if definition in whole and o < nest.outer <= i}
     return {place: nest.extents[scopes[1]] for place, scopes in found if scopes in pairs}

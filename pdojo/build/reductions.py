@@ -20,9 +20,6 @@ from pdojo.build.array import (
     wide,
 )
 from pdojo.build.graph import Reduction, Write, identity
-from pdojo.build.levels import SUMS, Level, Limits, level_of
-from pdojo.build.pieces import concatenate
-from pdojo.build.shapes import expand_dims
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.affine import var as iteration
 from pdojo.dialect.element_types import is_float
@@ -55,26 +52,12 @@ def reduce(
 
 
 def reduced(
-    accumulation: str,
-    x: Array,
-    axes: Sequence[int],
-    *,
-    initial: Scalar | None = None,
-    guard: Sequence[Expr] = (),
-    limits: Limits = SUMS,
+    accumulation: str, x: Array, axes: Sequence[int], *, initial: Scalar | None = None, guard: Sequence[Expr] = ()
 ) -> Array:
-    """`reduce` of the elements for which `guard` holds: expressions `e >= 0` over the indices of `x`.
-
-    Sums and products of floating-point numbers that exceed `limits` are in levels.
-    """
+    """`reduce` of the elements for which `guard` holds: expressions `e >= 0` over the indices of `x`."""
     function = _accumulation(accumulation, x)
     if accumulation in ("+", "*") and x.dtype in HALF:
-        return cast(reduced(accumulation, wide(x), axes, initial=initial, guard=guard, limits=limits), x.dtype)
-    rounds = accumulation in ("+", "*") and is_float(x.dtype)
-    level = level_of(x.shape, sorted(axes), limits) if rounds else None
-    if level is not None:
-        rest = [d for d in axes if d not in level.whole]
-        return reduced(accumulation, _of_parts(accumulation, x, level, guard, limits), rest, initial=initial)
+        return cast(reduced(accumulation, wide(x), axes, initial=initial, guard=guard), x.dtype)
     kept = [d for d in range(x.rank) if d not in axes]
     places = {d: position for position, d in enumerate((*kept, *axes))}
     whole = x.view(tuple(x.shape[d] for d in places), [iteration(places[d]) for d in range(x.rank)])
@@ -88,26 +71,6 @@ def reduced(
     shape = tuple(x.shape[d] for d in kept)
     nest = Write(whole.shape, identity(shape), whole.operand, held, Reduction(function, start, len(axes)))
     return define(x.dtype, shape, nest)
-
-
-def _of_parts(accumulation: str, x: Array, level: Level, guard: Sequence[Expr], limits: Limits) -> Array:
-    """The results of the parts of a level, along the axis that is cut."""
-    axis, size, whole = level
-    count, left = divmod(x.shape[axis], size)
-    inner = [*range(axis), *range(axis + 1, x.rank + 1)]
-    index = [iteration(d) for d in inner]
-    index[axis] = iteration(axis) * size + iteration(axis + 1)
-    shape = (*x.shape[:axis], count, size, *x.shape[axis + 1 :])
-    held = [e.substitute(dict(enumerate(index)), shape) for e in guard]
-    along = [axis + 1, *[d + 1 for d in whole]]
-    parts = reduced(accumulation, x.view(shape, index), along, guard=held, limits=limits)
-    if not left:
-        return parts
-    behind = {axis: iteration(axis) + count * size}
-    last = x[(*[slice(None)] * axis, slice(count * size, None))]
-    held = [e.substitute(behind, last.shape) for e in guard]
-    rest = reduced(accumulation, last, [axis, *whole], guard=held, limits=limits)
-    return concatenate([parts, expand_dims(rest, axis)], axis)
 
 
 def _accumulation(spelling: str, x: Array) -> str:

@@ -68,11 +68,11 @@ def tile_contractions(builder: PassBuilder) -> None:
 
 def _adds_parts(builder: PassBuilder, leaf: Leaf) -> bool:
     """True if a statement adds up neighbouring results of other sums, such as those of the parts of a row."""
-    if len(leaf.reads) > 1:
+    if len(leaf.reads) != 1 or not leaf.reads[0].index:
         return False
-    name, (*_, last) = leaf.reads[0].array.name, leaf.reads[0].index
-    depth = loop_variable(last)
-    of_sums = any(writer.accumulate is not None for writer in builder.nest.writers.get(name, ()))
+    (read,) = leaf.reads
+    depth = loop_variable(read.index[-1])
+    of_sums = any(writer.accumulate is not None for writer in builder.nest.writers.get(read.array.name, ()))
     return of_sums and depth is not None and depth not in spatial_loops(leaf)
 
 
