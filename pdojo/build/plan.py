@@ -11,10 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import TypeAlias
 
 from pdojo.build.graph import Computed, Definition, Operand, Read, Write, expressions, identity, reads
+from pdojo.build.levels import in_levels
 from pdojo.dialect.affine import Div, Expr, const, floordiv, modulo, var
 from pdojo.math.functions import FUNCTIONS, Signature
+
+_Axes: TypeAlias = dict[tuple[Definition, int], int]
+"""Axes of arrays, and the iterations of the inner one of two scopes that run over them."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +39,11 @@ def plan(outputs: Collection[Definition]) -> Plan:
     _take_products_inside(writes, outputs)
     for each, nests in writes.items():
         writes[each] = tuple(straight(nest) for nest in nests if prod(nest.extents[: nest.outer]))
+    writes, of_parts = in_levels(writes)
+    for each in of_parts:
+        writes[each] = tuple(map(straight, writes[each]))
     _write_where_copied(writes, outputs)
-    writes = _in_order_of_readers(_split_alike(writes, outputs), outputs)
+    writes = _in_order_of_readers(_split_alike(writes, outputs, of_parts), outputs)
     return Plan(writes, _hosts(writes, outputs))
 
 
@@ -221,23 +229,28 @@ def _places(expression: Expr, extents: Sequence[int]) -> Iterator[tuple[int, int
 
 
 def _split_alike(
-    writes: dict[Definition, tuple[Write, ...]], outputs: Collection[Definition]
+    writes: dict[Definition, tuple[Write, ...]], outputs: Collection[Definition], of_parts: Collection[Definition]
 ) -> dict[Definition, tuple[Write, ...]]:
     """Split scopes and axes of temporaries where nests write an axis in two scopes: moves can join nests then.
 
-    Innermost scopes stay whole.
+    Innermost scopes stay whole. The nests of the terms of a sum in parts are split like those of the arrays `of_parts`,
+    innermost scopes too, and their axes stay whole.
     """
-    axes: dict[tuple[Definition, int], int] = {}
+    axes, parts = _Axes(), _Axes()
     changed = True
     while changed:
-        found = [row for each, nests in writes.items() for nest in nests for row in _split_axes(nest, each)]
-        axes |= {(definition, axis): size for definition, axis, size in found if definition in writes}
+        for each, nests in writes.items():
+            for nest in nests:
+                parts |= {
+                    place: n for place, n in _axes_in_parts(nest, each, parts, of_parts).items() if place[0] in writes
+                }
+                axes |= {place: n for place, n in _split_axes(nest, each).items() if place[0] in writes}
         before = dict(writes)
         for each, nests in before.items():
-            writes[each] = tuple(_split_at_axes(nest, each, axes) for nest in nests)
+            writes[each] = tuple(_split_at_axes(nest, each, axes | parts, parts) for nest in nests)
         changed = writes != before
     for definition in dict.fromkeys(definition for definition, _ in axes):
-        split = {axis: size for (other, axis), size in axes.items() if other is definition}
+        split = {place[1]: size for place, size in axes.items() if place[0] is definition and place not in parts}
         if definition not in outputs:
             writes = _with_split_axes(writes, definition, split)
     return writes
@@ -351,21 +364,45 @@ def _accesses(nest: Write, written: Definition) -> Iterator[tuple[Definition, tu
         yield read.definition, read.index
 
 
-def _split_axes(nest: Write, written: Definition) -> Iterator[tuple[Definition, int, int]]:
-    """The array that a nest writes, its axes that the nest runs over in two scopes, the iterations of the inner one."""
-    for axis, expression in enumerate(nest.target):
+def _split_axes(nest: Write, written: Definition) -> _Axes:
+    """The axes of the array written that the nest runs over in two scopes."""
+    return {(written, axis): nest.extents[inner] for axis, (_, inner) in _in_two(nest, written, nest.target)}
+
+
+def _axes_in_parts(nest: Write, written: Definition, known: _Axes, of_parts: Collection[Definition]) -> _Axes:
+    """The axes that the nest runs over by the scopes of a part of a sum: its own, or those of axes `known`."""
+    found = [
+        ((definition, axis), scopes)
+        for definition, index in _accesses(nest, written)
+        for axis, scopes in _in_two(nest, definition, index)
+    ]
+    pairs = {scopes for place, scopes in found if place in known}
+    if written in of_parts:
+        whole = {read.definition for read in reads(nest.value) if _is_of_all(read, nest)}
+        pairs |= {(o, i) for (definition, _), (o, i) in found if definition in whole and o < nest.outer <= i}
+    return {place: nest.extents[scopes[1]] for place, scopes in found if scopes in pairs}
+
+
+def _is_of_all(read: Read, nest: Write) -> bool:
+    """Whether all scopes of a nest index what it reads."""
+    return {depth for expression in read.index for depth in expression.variables()} == set(range(len(nest.extents)))
+
+
+def _in_two(nest: Write, definition: Definition, index: Sequence[Expr]) -> Iterator[tuple[int, tuple[int, int]]]:
+    """The axes of an array that the nest runs over in two scopes, with the outer and the inner one."""
+    for axis, expression in enumerate(index):
         match sorted(expression.terms, key=lambda term: term[1]):
             case [(int(inner), 1), (int(outer), size)] if (
                 not expression.constant
                 and nest.extents[inner] == size
-                and nest.extents[outer] * size == written.shape[axis]
+                and nest.extents[outer] * size == definition.shape[axis]
             ):
-                yield written, axis, size
+                yield axis, (outer, inner)
             case _:
                 pass
 
 
-def _split_at_axes(nest: Write, written: Definition, inner: dict[tuple[Definition, int], int]) -> Write:
+def _split_at_axes(nest: Write, written: Definition, inner: _Axes, parts: _Axes) -> Write:
     """The nest, one of whose scopes is split if it runs over an axis that other nests run over in two."""
     for definition, index in _accesses(nest, written):
         for axis, expression in enumerate(index):
@@ -374,7 +411,7 @@ def _split_at_axes(nest: Write, written: Definition, inner: dict[tuple[Definitio
                 case ((int(depth), 1),) if size and not expression.constant:
                     extent = nest.extents[depth]
                     if (
-                        depth < len(nest.extents) - 1
+                        (depth < len(nest.extents) - 1 or (definition, axis) in parts)
                         and extent == definition.shape[axis]
                         and not (nest.loop and not depth)
                     ):

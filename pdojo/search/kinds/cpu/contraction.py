@@ -31,6 +31,7 @@ from pdojo.search.kinds.common.contraction import (
     spatial_loops,
     uses,
 )
+from pdojo.search.kinds.common.dimensions import loop_variable
 from pdojo.search.kinds.common.loops import is_copy, reorder, tile
 from pdojo.search.kinds.common.threads import work
 from pdojo.search.kinds.cpu.block_plans import (
@@ -59,8 +60,20 @@ NEAR_ROWS = 4
 def tile_contractions(builder: PassBuilder) -> None:
     """Tile every contraction so that a block of results stays in registers over the whole sum."""
     for shape in contractions(builder):
+        if _adds_parts(builder, shape.leaf):
+            continue
         # The first plan that applies completely.
         any(builder.transact(lambda s=shape, p=plan: _tile(builder, s.leaf.id, p)) for plan in _ordered(builder, shape))
+
+
+def _adds_parts(builder: PassBuilder, leaf: Leaf) -> bool:
+    """True if a statement adds up neighbouring results of other sums, such as those of the parts of a row."""
+    if len(leaf.reads) != 1 or not leaf.reads[0].index:
+        return False
+    (read,) = leaf.reads
+    depth = loop_variable(read.index[-1])
+    of_sums = any(writer.accumulate is not None for writer in builder.nest.writers.get(read.array.name, ()))
+    return of_sums and depth is not None and depth not in spatial_loops(leaf)
 
 
 def _ordered(builder: PassBuilder, shape: ContractionShape) -> list[BlockPlan]:
@@ -146,13 +159,14 @@ def _lone_row(builder: PassBuilder, identifier: str, depth: int) -> None:
 
 def _seal(builder: PassBuilder, identifier: str, before: set[str], depth: int) -> None:
     """Seal the loops of the blocks and of their copies against fusion."""
-    array = builder.leaf(identifier).output.array.name
+    array, sealed = builder.leaf(identifier).output.array.name, set[str]()
     for leaf in builder.nest.leaves:
         if leaf.id == identifier or leaf.id not in before or leaf.output.array.name == array:
-            builder.sealed.update(scope.id for scope in leaf.chain[depth:])
+            sealed.update(scope.id for scope in leaf.chain[depth:])
     for leaf in builder.nest.leaves:
-        if any(scope.id in builder.sealed for scope in leaf.chain[depth:]):
-            builder.sealed.update(scope.id for scope in leaf.chain[depth:])
+        if any(scope.id in sealed for scope in leaf.chain[depth:]):
+            sealed.update(scope.id for scope in leaf.chain[depth:])
+    builder.sealed |= sealed
 
 
 def _cut(builder: PassBuilder, identifier: str, depth: int, size: int, least: int, why: str) -> list[str]:

@@ -1,0 +1,133 @@
+"""Long sums in levels: of parts of the terms, then of the results of the parts.
+
+The rounding error of a sum one by one grows with its terms, up to the number of terms times half a unit in the last
+place. So the meaning of a long sum is a sum of sums, whatever moves are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import gcd, prod
+from typing import NamedTuple
+
+from pdojo.build.graph import Computed, Definition, Read, Write
+from pdojo.dialect.affine import var
+from pdojo.dialect.functions import identity_value
+from pdojo.dialect.view.nest import Constant
+
+PART = 2048
+"""Most terms of a part; vectors of partial results are added up once for all of them."""
+VECTORS = 64
+"""Parts of a multiple of so many terms are whole vectors of all machines."""
+MOST_RESULTS = 1 << 22
+"""Results of all parts of a sum of products from which parts are longer: memory has all of them."""
+
+
+class _Limits(NamedTuple):
+    """The lengths of sums."""
+
+    whole: int
+    """Most terms of a sum that is not in parts."""
+    part: int
+    """Most terms of a part."""
+
+
+def _limits(write: Write) -> _Limits:
+    """The limits of a sum. Blocks of results compute sums of products faster whole than in few parts."""
+    if not isinstance(write.value, Computed):
+        return _Limits(4096, PART)
+    whole = 16384
+    return _Limits(whole, min(whole, max(PART, prod(write.extents) // MOST_RESULTS)))
+
+
+class _Cut(NamedTuple):
+    """The parts of a sum: one for each iteration of the scopes before one that is cut, and for each of its pieces."""
+
+    scope: int
+    """The scope that is cut; parts have all iterations of the scopes behind it."""
+    size: int
+    """Its iterations in a part; the last part may have less."""
+
+
+def in_levels(
+    writes: Mapping[Definition, tuple[Write, ...]],
+) -> tuple[dict[Definition, tuple[Write, ...]], set[Definition]]:
+    """The nests with every long sum of numbers that round in parts, and the arrays of the results of parts."""
+    found: dict[Definition, tuple[Write, ...]] = {}
+    parts: set[Definition] = set()
+    for definition, nests in writes.items():
+        made: list[Write] = []
+        for nest in nests:
+            rest = nest
+            while (cut := _cut_of(rest)) is not None:
+                of_parts, rest = _of_parts(rest, definition.dtype, cut)
+                found[of_parts] = of_parts.writes
+                parts.add(of_parts)
+            made.append(rest)
+        found[definition] = tuple(made)
+    return found, parts
+
+
+def _cut_of(write: Write) -> _Cut | None:
+    """Where a sum is cut; None if it is short, exact or running."""
+    reduction = write.reduction
+    if reduction is None or reduction.running or reduction.accumulate not in ("arith.addf", "arith.mulf"):
+        return None
+    limits, extents = _limits(write), write.extents
+    if prod(extents[write.outer :]) <= limits.whole:
+        return None
+    scope, terms = len(extents) - 1, 1
+    while terms * extents[scope] <= limits.part:
+        terms *= extents[scope]
+        scope -= 1
+    return _Cut(scope, _size(extents[scope], limits.part // terms))
+
+
+def _size(extent: int, most: int) -> int:
+    """The iterations of a piece: of equal pieces at least half as long as allowed, if there are any."""
+    equal = [size for size in range(most, most // 2, -1) if extent % size == 0]
+    return max(equal, key=lambda size: (gcd(size, VECTORS), size), default=most)
+
+
+def _of_parts(write: Write, dtype: str, cut: _Cut) -> tuple[Definition, Write]:
+    """The array of the results of the parts, and the sum of these."""
+    assert write.reduction is not None
+    scopes = _arranged(write, cut.scope)
+    count, left = divmod(write.extents[cut.scope], cut.size)
+    start = Constant(identity_value(write.reduction.accumulate, dtype), dtype)
+    begun = replace(write, reduction=replace(write.reduction, initial=start))
+    nests = [_pieces(begun, cut, scopes, range(count), cut.size)]
+    if left:
+        nests.append(_pieces(begun, cut, scopes, range(count, count + 1), left))
+    extents = (*write.extents[: cut.scope], count + (left > 0))
+    of_parts = Definition(dtype, tuple(extents[d] for d in scopes), tuple(nests))
+    index = tuple(var(d).substitute({}, extents) for d in scopes)
+    guard = tuple(e for e in write.guard if all(d < write.outer for d in e.variables()))
+    reduction = replace(write.reduction, rank=len(extents) - write.outer)
+    return of_parts, Write(extents, write.target, Read(of_parts, index), guard, reduction, write.loop)
+
+
+def _pieces(write: Write, cut: _Cut, scopes: Sequence[int], pieces: range, size: int) -> Write:
+    """The nest of some parts, whose pieces of the scope that is cut have `size` iterations."""
+    place = scopes.index(cut.scope)
+    former = [var(scopes.index(d)) for d in range(cut.scope)]
+    former += [(var(place) + pieces.start) * cut.size + var(len(scopes))]
+    former += [var(d + 1) for d in range(cut.scope + 1, len(write.extents))]
+    outer = [len(pieces) if d == cut.scope else write.extents[d] for d in scopes]
+    extents = (*outer, size, *write.extents[cut.scope + 1 :])
+    made = write.reindexed(extents, former, len(extents) - len(outer))
+    target = [var(k) + (pieces.start if k == place else 0) for k in range(len(outer))]
+    return replace(made, target=tuple(e.substitute({}, extents) for e in target))
+
+
+def _arranged(write: Write, last: int) -> list[int]:
+    """The scopes up to `last` in the order of the dimensions of the array of the results of parts.
+
+    It is the order of the terms in memory. Products have none: the results of a part lie together.
+    """
+    first = [] if write.loop is None else [0]
+    if not isinstance(write.value, Read):
+        return list(dict.fromkeys([*first, *range(write.outer, last + 1), *range(write.outer)]))
+    dimensions = {d: k for k, e in reversed([*enumerate(write.value.index)]) for d in e.variables()}
+    return list(dict.fromkeys([*first, *sorted(range(last + 1), key=lambda d: dimensions.get(d, 0))]))
