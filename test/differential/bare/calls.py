@@ -1,7 +1,8 @@
 """Kernels on an emulated x86-64 processor with AVX-512, without an operating system.
 
-All calls of a run share one start of the emulator. Pages between arrays are absent, and the pages of inputs are read-only.
-An exception ends its call, and the next one follows.
+All calls of a run share one start of the emulator. Pages between arrays are absent, and the pages of inputs are
+read-only. Each call is made twice: with arrays that begin, and with arrays that end beside an absent page. An exception
+ends a call, and the next one follows.
 """
 
 from __future__ import annotations
@@ -10,13 +11,12 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from differential.bare.elf import link
 from differential.bare.emulator import run_emulator
-from differential.bare.memory import PATTERN, WHOLE, Memory, Placed
+from differential.bare.memory import PAGE, PATTERN, WHOLE, Memory, Placed
 from differential.bare.rom import ARGUMENTS, EXCEPTION, FIRST_RECORD, FUNCTIONS, PENDING, RECORD, RECORDS, RETURNED
 from differential.compiled import Arrays
 from pdojo.backends.calling.arrays import ALIGNMENT, Parameter, parameters_of
@@ -38,8 +38,6 @@ class Call:
     kernel: KernelOp
     target: str
     inputs: Arrays
-    against: Literal["start", "end"] = "end"
-    """The end of each array that touches an absent page, as far as its alignment permits."""
     code: bytes | None = None
     """An object file in place of the kernel's."""
 
@@ -76,40 +74,60 @@ class _Prepared:
 def run_calls(calls: Sequence[Call], folder: Path) -> list[Arrays | FaultError]:
     """The arrays that each call writes, or what went wrong."""
     memory = Memory()
-    size = RECORD.size * len(calls)
+    size = RECORD.size * 2 * len(calls)
     head = struct.pack("<2Q", FIRST_RECORD, FIRST_RECORD + size).ljust(FIRST_RECORD - RECORDS, b"\0")
     records = memory.place("the records", bytes(len(head) + size), writable=True)
-    prepared = [_prepare(call, memory) for call in calls]
+    prepared = [made for call in calls for made in _prepare(call, memory)]
     filled = head + b"".join(each.record() for each in prepared)
     memory.image[records.offset : records.offset + len(filled)] = filled
     run_emulator(memory.with_tables(), f'c\nwritemem "after" {WHOLE:#x} {len(memory.image):#x}\nq\n', folder)
     after = (folder / "after").read_bytes()
     assert len(after) == len(memory.image)
     outcomes = RECORD.iter_unpack(records.contents(after)[len(head) :])
-    return [_result(each, outcome[1:5], after) for each, outcome in zip(prepared, outcomes, strict=True)]
+    results = [_result(each, outcome[1:5], after) for each, outcome in zip(prepared, outcomes, strict=True)]
+    return [_agreed(first, second) for first, second in zip(results[::2], results[1::2], strict=True)]
 
 
-def _prepare(call: Call, memory: Memory) -> _Prepared:
+def _prepare(call: Call, memory: Memory) -> tuple[_Prepared, _Prepared]:
+    """The call with arrays at the start of their pages, and at the end."""
     nest = nest_of(call.kernel)
-    code = call.code if call.code is not None else described_object(call.kernel, machine(call.target)).code
-    linked = link(code, memory.here, FUNCTIONS)
-    placed = memory.place(f"the code of {nest.name}", linked.contents, writable=False)
+    object_code = call.code if call.code is not None else described_object(call.kernel, machine(call.target)).code
+    linked = link(object_code, memory.here, FUNCTIONS)
+    code = memory.place(f"the code of {nest.name}", linked.contents, writable=False)
     parameters = parameters_of(nest)
-    arrays: dict[str, Placed] = {}
-    for parameter in parameters:
-        size = int(np.prod(parameter.shape, dtype=np.int64)) * INTERFACE[parameter.dtype].itemsize
-        given = parameter.name in call.inputs
-        contents = np.ascontiguousarray(call.inputs[parameter.name]).tobytes() if given else PATTERN * size
-        assert len(contents) == size, parameter.name
-        name, writable = f"'{parameter.name}'", parameter.written
-        if call.against == "end":
-            arrays[parameter.name] = memory.place_at_end(name, contents, parameter.alignment, writable=writable)
-        else:
-            arrays[parameter.name] = memory.place(name, contents, writable=writable)
+    contents = {p.name: _contents(p, call.inputs) for p in parameters}
     plan = plan_memory(nest)
     scratch = PATTERN * (plan.shared_bytes + plan.thread_bytes)
-    workspace = memory.place_at_end("the workspace", scratch, ALIGNMENT, writable=True) if scratch else None
-    return _Prepared(parameters, linked.symbols[nest.symbol], placed, arrays, workspace)
+
+    def prepared(*, end: bool) -> _Prepared:
+        def place(name: str, given: bytes, alignment: int, *, writable: bool) -> Placed:
+            start = -len(given) % PAGE // alignment * alignment if end else 0
+            return memory.place(name, given, writable=writable, start=start)
+
+        arrays = {p.name: place(f"'{p.name}'", contents[p.name], p.alignment, writable=p.written) for p in parameters}
+        workspace = place("the workspace", scratch, ALIGNMENT, writable=True) if scratch else None
+        return _Prepared(parameters, linked.symbols[nest.symbol], code, arrays, workspace)
+
+    return prepared(end=False), prepared(end=True)
+
+
+def _contents(parameter: Parameter, inputs: Arrays) -> bytes:
+    size = int(np.prod(parameter.shape, dtype=np.int64)) * INTERFACE[parameter.dtype].itemsize
+    contents = np.ascontiguousarray(inputs[parameter.name]).tobytes() if parameter.name in inputs else PATTERN * size
+    assert len(contents) == size, parameter.name
+    return contents
+
+
+def _agreed(first: Arrays | FaultError, second: Arrays | FaultError) -> Arrays | FaultError:
+    """What both calls gave."""
+    if isinstance(first, FaultError):
+        return first
+    if isinstance(second, FaultError):
+        return second
+    for name, array in first.items():
+        if array.tobytes() != second[name].tobytes():
+            return FaultError(f"'{name}' depends on where the arrays lie")
+    return first
 
 
 def _result(call: _Prepared, outcome: Sequence[int], after: bytes) -> Arrays | FaultError:

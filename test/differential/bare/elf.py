@@ -57,21 +57,17 @@ def link(code: bytes, address: int, known: Mapping[str, int]) -> Linked:
     for section in sections:
         if section.kind == _RELOCATIONS and section.info in places:
             for at, info, addend in _RELOCATION.iter_unpack(code[section.offset : section.offset + section.size]):
-                place = places[section.info] + at
-                _relocate(contents, place - address, info & 0xFFFF_FFFF, values[info >> 32] + addend, place)
+                place, value = places[section.info] + at, values[info >> 32] + addend
+                match info & 0xFFFF_FFFF:
+                    case 1:  # R_X86_64_64
+                        struct.pack_into("<Q", contents, place - address, value)
+                    case 2 | 4:  # R_X86_64_PC32, R_X86_64_PLT32
+                        struct.pack_into("<i", contents, place - address, value - place)
+                    case kind:
+                        raise NotImplementedError(f"relocation {kind} of x86-64")
     return Linked(bytes(contents), symbols)
 
 
 def _sections(code: bytes) -> list[_Section]:
     (start,), (count,) = struct.unpack_from("<Q", code, 0x28), struct.unpack_from("<H", code, 0x3C)
     return [_Section(*fields) for fields in _SECTION.iter_unpack(code[start : start + count * _SECTION.size])]
-
-
-def _relocate(contents: bytearray, at: int, kind: int, value: int, place: int) -> None:
-    match kind:
-        case 1:  # R_X86_64_64
-            struct.pack_into("<Q", contents, at, value)
-        case 2 | 4:  # R_X86_64_PC32, R_X86_64_PLT32
-            struct.pack_into("<i", contents, at, value - place)
-        case _:
-            raise NotImplementedError(f"relocation {kind} of x86-64")

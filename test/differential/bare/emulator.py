@@ -57,5 +57,7 @@ def _obstacle() -> str | None:
         try:
             run_emulator(b"", "q\n", Path(folder))
         except (OSError, EmulatorError) as error:
-            return f"Bochs with its debugger does not start ({error}); Debian and Ubuntu have it in bochs and bochs-term"
+            return (
+                f"Bochs with its debugger does not start ({error}); Debian and Ubuntu have it in bochs and bochs-term"
+            )
     return None

@@ -78,11 +78,6 @@ class Memory:
         self.here += (pages + 1) * PAGE
         return placed
 
-    def place_at_end(self, name: str, contents: bytes, alignment: int, *, writable: bool) -> Placed:
-        """Put bytes as close to an absent page behind them as the alignment permits."""
-        start = -len(contents) % PAGE // alignment * alignment
-        return self.place(name, contents, writable=writable, start=start)
-
     def with_tables(self) -> bytes:
         """The image, with page tables for it and for the stacks."""
         self._map(STACK_TOP - _STACK_BYTES, _STACK, _STACK_BYTES // PAGE, _PRESENT | _WRITABLE)

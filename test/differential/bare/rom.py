@@ -1,7 +1,7 @@
 """The ROM of the emulated computer: `firmware.s` as machine code, the table of exceptions, the reset vector.
 
-The machine code lies in `firmware.hex`, because LLVM's Python package has an assembler for the computer's own architecture
-only. `python -m differential.bare.rom`, in the folder `test`, writes it again; a test compares.
+The machine code is in `firmware.hex`, because LLVM's Python package has an assembler only for the computer's own
+architecture. `python -m differential.bare.rom` in the folder `test` writes it again; a test compares.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TABLES = 0x80_0000
 MEMORY, _BLOCK = 128 << 20, 128 << 10
 """Bytes of memory, and of the blocks in which the emulator allocates it."""
 RECORDS = 0xC000_0000
-"""Virtual address of two pointers, to the record of the call in progress and behind the last record; the records from `FIRST_RECORD` on."""
+"""Virtual address of two pointers: to the record of the call in progress, and behind the last record."""
 FIRST_RECORD = RECORDS + 64
 STACK_TOP = 0xBF00_0000
 """Virtual address behind the stack of kernels."""
@@ -31,7 +31,7 @@ FAULT_STACK_TOP = 0xBE00_0000
 """Virtual address behind the stack of exceptions."""
 ARGUMENTS = 80
 RECORD = struct.Struct(f"<5Q{ARGUMENTS}q")
-"""A call: the function's address; outcome, error code, instruction's address, address of a page fault; the arguments."""
+"""A call: the function; the outcome, error code, instruction and address of an exception; the arguments."""
 PENDING, RETURNED, EXCEPTION = 0, 1, 2
 """Outcomes of a call; an exception's is `EXCEPTION` and its number."""
 
