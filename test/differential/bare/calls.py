@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from differential.bare.elf import link
-from differential.bare.emulator import run_emulator
+from differential.bare.emulator import run_emulator, wrong_instruction
 from differential.bare.memory import PAGE, PATTERN, WHOLE, Memory, Placed
 from differential.bare.rom import ARGUMENTS, EXCEPTION, FIRST_RECORD, FUNCTIONS, PENDING, RECORD, RECORDS, RETURNED
 from differential.compiled import Arrays
@@ -27,8 +27,8 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.dialect.view.build import nest_of
 
-_NO_INSTRUCTION, _PAGE_FAULT = 6, 14
-_NAMES = {0: "#DE", _NO_INSTRUCTION: "#UD", 8: "#DF", 12: "#SS", 13: "#GP", _PAGE_FAULT: "#PF", 17: "#AC", 19: "#XM"}
+_PAGE_FAULT = 14
+_NAMES = {0: "#DE", 6: "#UD", 8: "#DF", 12: "#SS", 13: "#GP", _PAGE_FAULT: "#PF", 17: "#AC", 19: "#XM"}
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class FaultError(Exception):
 
 
 class EmulatorTooOldError(FaultError):
-    """The emulator has a known fault that this program meets."""
+    """The code has an instruction that the emulator gets wrong."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,8 @@ class _Prepared:
     code: Placed
     arrays: dict[str, Placed]
     workspace: Placed | None
+    wrong: str | None
+    """What the emulator gets wrong in the code; None if nothing is known."""
 
     def all(self) -> list[Placed]:
         """Everything that the call may touch."""
@@ -92,6 +94,7 @@ def _prepare(call: Call, memory: Memory) -> tuple[_Prepared, _Prepared]:
     """The call with arrays at the start of their pages, and at the end."""
     nest = nest_of(call.kernel)
     object_code = call.code if call.code is not None else described_object(call.kernel, machine(call.target)).code
+    wrong = wrong_instruction(object_code)
     linked = link(object_code, memory.here, FUNCTIONS)
     code = memory.place(f"the code of {nest.name}", linked.contents, writable=False)
     parameters = parameters_of(nest)
@@ -106,7 +109,7 @@ def _prepare(call: Call, memory: Memory) -> tuple[_Prepared, _Prepared]:
 
         arrays = {p.name: place(f"'{p.name}'", contents[p.name], p.alignment, writable=p.written) for p in parameters}
         workspace = place("the workspace", scratch, ALIGNMENT, writable=True) if scratch else None
-        return _Prepared(parameters, linked.symbols[nest.symbol], code, arrays, workspace)
+        return _Prepared(parameters, linked.symbols[nest.symbol], code, arrays, workspace, wrong)
 
     return prepared(end=False), prepared(end=True)
 
@@ -132,15 +135,15 @@ def _agreed(first: Arrays | FaultError, second: Arrays | FaultError) -> Arrays |
 
 def _result(call: _Prepared, outcome: Sequence[int], after: bytes) -> Arrays | FaultError:
     state, error, instruction, address = outcome
+    if call.wrong is not None:
+        return EmulatorTooOldError(f"Bochs 2.7 gets {call.wrong} wrong")
     if state >= EXCEPTION:
         number = state - EXCEPTION
         text = f"{_NAMES.get(number, f'exception {number}')} at {call.code.where(instruction)}"
         if number == _PAGE_FAULT:
             nearest = min(call.all(), key=lambda placed: abs(placed.distance(address)))
             text += f": {'writes' if error & 2 else 'reads'} {nearest.where(address)}"
-        at = call.code.offset + instruction - call.code.first
-        unknown = number == _NO_INSTRUCTION and _has_high_index(after[at : at + 5])
-        return EmulatorTooOldError(text) if unknown else FaultError(text)
+        return FaultError(text)
     assert state == RETURNED
     for placed in call.all():
         if (damage := placed.damage(after)) is not None:
@@ -150,12 +153,3 @@ def _result(call: _Prepared, outcome: Sequence[int], after: bytes) -> Arrays | F
         for p in call.parameters
         if p.written
     }
-
-
-def _has_high_index(instruction: bytes) -> bool:
-    """Whether an instruction is a gather or scatter with one of the registers 16 to 31 as indices.
-
-    Bochs 2.7 raises #UD for all of them (Intel SDM vol. 2, 2.7.1: EVEX with opcode map 2; V' is 0 for these registers).
-    """
-    evex, first, _, third, opcode = instruction
-    return evex == 0x62 and first & 7 == 2 and not third & 8 and opcode in {*range(0x90, 0x94), *range(0xA0, 0xA4)}

@@ -57,7 +57,8 @@ def link(code: bytes, address: int, known: Mapping[str, int]) -> Linked:
     for section in sections:
         if section.kind == _RELOCATIONS and section.info in places:
             for at, info, addend in _RELOCATION.iter_unpack(code[section.offset : section.offset + section.size]):
-                place, value = places[section.info] + at, values[info >> 32] + addend
+                place = places[section.info] + at
+                value: int = values[info >> 32] + addend
                 match info & 0xFFFF_FFFF:
                     case 1:  # R_X86_64_64
                         struct.pack_into("<Q", contents, place - address, value)

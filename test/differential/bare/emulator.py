@@ -61,3 +61,25 @@ def _obstacle() -> str | None:
                 f"Bochs with its debugger does not start ({error}); Debian and Ubuntu have it in bochs and bochs-term"
             )
     return None
+
+
+def wrong_instruction(code: bytes) -> str | None:
+    """An instruction in machine code that Bochs 2.7 gets wrong; None if there is none.
+
+    Intel SDM vol. 2, 2.7 (the prefix EVEX). Instructions are found by their bytes, wherever they begin.
+    """
+    for at in range(len(code) - 6):
+        evex, first, second, third, opcode, operand = code[at : at + 6]
+        if evex != 0x62 or first & 0xC or not second & 4:
+            continue
+        short_displacement = operand >> 6 == 1
+        match first & 3, opcode:
+            case 2, 0x90 | 0x91 | 0x92 | 0x93 | 0xA0 | 0xA1 | 0xA2 | 0xA3 if not third & 8:
+                return "gathers and scatters with indices in registers 16 to 31"
+            case 3, 0x15 | 0x20 if short_displacement:
+                return "addresses of vpextrw and vpinsrb"
+            case 2, 0x78 | 0x7A if third & 0x60 == 0x40 and third & 7:
+                return "masks of vpbroadcastb beyond 32 lanes"
+            case _:
+                pass
+    return None
