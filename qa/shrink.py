@@ -131,4 +131,5 @@ def _inverse(failed: FailedWalk) -> str:
     game = Game(kernel, failed.machine)
     *moves, last = (step.move for step in failed.steps)
     game.apply_all(moves)
-    return str(apply(game.program, last, verify=False).inverse)
+    made = apply(game.program, last, verify=False)
+    return str(made.transformation.inverse(made.before, made.site))

@@ -54,7 +54,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     if e.legal:
         allowed = ", ".join(e.permitted) or "nothing else"
         yield f"  rounding: {e.numerics}; the kernel permits {allowed}"
-        yield f"  inverse: {e.inverse}"
+        yield f"  inverse: {e.inverse or 'none: no move leads back; undo does'}"
 
 
 def _spell(question: Question) -> str:

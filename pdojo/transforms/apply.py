@@ -12,6 +12,7 @@ from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules.conditions import conditions_of
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.transforms.base import Refusal, Transformation
+from pdojo.transforms.inverses import lead_back
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate, transformation, transformation_names
 from pdojo.transforms.site import Site, identify
@@ -41,9 +42,18 @@ class Applied:
         return self.transformation.as_move(identify(self.site))
 
     @cached_property
-    def inverse(self) -> Move:
-        """The inverse move, located by identifiers of the program after."""
-        return self.transformation.inverse(self.before, self.site)
+    def inverse(self) -> Move | None:
+        """The move that leads back, located by identifiers of the program after; None if no move does.
+
+        It is legal, and gives the program before, but for names, declarations and indices of arrays that it makes. So
+        guards and divisions whose form the move has changed may leave no inverse.
+        """
+        named = self.transformation.inverse(self.before, self.site)
+        try:
+            back = apply(self.program, named).program
+        except (IllegalMove, LocationError):
+            return None
+        return named if lead_back(self.before, self.program, back) else None
 
 
 def apply(program: Program, move: Move, *, verify: bool = True) -> Applied:

@@ -142,8 +142,8 @@ class Transformation(RewritePattern, Generic[SiteT]):
     def inverse(self, program: Program, site: SiteT) -> Move:
         """The move of the inverse family, located by the identifiers of the program after this move.
 
-        It leads back to the program before, except for new names and identifiers, the place and memory of declarations,
-        and the form of guards and divisions. `Game.undo` replays instead, and is exact.
+        If a move leads back to the program before, except for new names and identifiers, the place and memory of
+        declarations, it is this one; `Applied.inverse` asks whether it does. `Game.undo` replays instead, and is exact.
         """
 
     # The methods below are the same for all transformations, so that listed moves and applicable moves cannot differ.

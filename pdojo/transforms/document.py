@@ -165,7 +165,9 @@ Generated from the docstrings: `python -m pdojo.transforms.document > docs/moves
 A move is a transformation at a location: `name@location{parameter=value ...}`. See [locations.md](locations.md) for the
 form of locations, [traces.md](traces.md) for replay, [numerics.md](numerics.md) for effects on rounding, and
 [legality.md](legality.md) for the rules of legality. Parameters with a default may be left out. The inverse is the kind
-of move that leads back; undo, in contrast, replays the trace and is exact.
+of move that leads back if one does: not always in programs with guards and divisions, after a move that deletes an
+array, or without a mapping that the machine lacks. `pdojo-opt --explain` says whether; undo, in contrast, replays the
+trace and is exact.
 """
 
 _SITES = {"Scope": "a scope", "Leaf": "an op", "Array": "an array", "Dimension": "a dimension of an array"}
@@ -175,8 +177,9 @@ def _section(cls: type[Transformation[Any]]) -> str:
     example = example_of(cls)
     summary, *rest = _paragraphs(cls)
     legality = rest[2:]
-    inverse = example.run().inverse.name
-    parts = [f"## {cls.name}", "", summary, "", f"- location: {_site(cls)}", f"- inverse: `{inverse}`"]
+    back = example.run().inverse
+    assert back is not None, f"no move leads back from the example of {cls.name}"
+    parts = [f"## {cls.name}", "", summary, "", f"- location: {_site(cls)}", f"- inverse: `{back.name}`"]
     parts += [*_parameters(cls), ""]
     shown = ["```text", f"{example.move}:", *(f"  {line}" for line in example.before), "-->"]
     shown += [*(f"  {line}" for line in example.after), "```", ""]

@@ -67,7 +67,8 @@ def explain(program: Program, move: Move) -> Explanation:
     shown = str(wanted.at(program, plain)), refusal is None, _place(program, plain), legality_of(type(wanted))
     if refusal is None:
         numerics = wanted.numerics(program, plain).value
-        inverse = str(wanted.inverse(program, plain))
+        back = apply(program, move).inverse
+        inverse = "" if back is None else str(back)
         return Explanation(*shown, questions, machine, numerics=numerics, permitted=permitted, inverse=inverse)
     remedies = _remedies(program, wanted, plain)
     return Explanation(

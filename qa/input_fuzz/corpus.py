@@ -165,4 +165,4 @@ def _moves() -> list[str]:
     program = Game(parse_notation(KERNEL)[0], machine("toy")).program
     moves = legal_moves(program)
     inverses = (apply(program, move).inverse for move in moves)
-    return [*map(str, moves), *map(str, inverses), ",".join(map(str, moves[:3]))]
+    return [*map(str, moves), *(str(move) for move in inverses if move is not None), ",".join(map(str, moves[:3]))]

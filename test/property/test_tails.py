@@ -102,6 +102,7 @@ def test_every_inverse_of_the_tails_leads_back() -> None:
     for step in trace.steps:
         made = apply(program, step.resolved)
         if step.move.name in ("fill_tail", "drop_guard"):
+            assert made.inverse is not None
             assert apply(made.program, made.inverse).program.text == program.text
         program = made.program
 

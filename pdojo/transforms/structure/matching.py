@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from pdojo.transforms.api import (
     Access,
@@ -23,6 +24,9 @@ from pdojo.transforms.api import (
     const,
     var,
 )
+
+_Parts: TypeAlias = tuple[Expr, Expr, Expr]
+"""An index over the whole scope, in its first part, and in its second part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +86,21 @@ class Cut:
         """An expression of the second part, counted from the first iteration of the whole scope."""
         return second.substitute({self.depth: var(self.depth) - self.at}, whole)
 
-    def unite_guards(self, first: Sequence[Expr], second: Sequence[Expr], whole: Sequence[int]) -> list[Expr] | None:
-        """The guard over the whole scope that restricts to `first` and `second`; None if none was found."""
+    def unite_guards(
+        self, first: Sequence[Expr], second: Sequence[Expr], whole: Sequence[int], indices: Sequence[_Parts] = ()
+    ) -> list[Expr] | None:
+        """The guard over the whole scope that restricts to `first` and `second`; None if none was found.
+
+        A part of one iteration does not show how a constraint changes from one to the next. Perhaps it bounds one of
+        `indices`.
+        """
         later = [self.back(g, whole) for g in second]
-        for guess in ([*first], later, [*first, *later]):
+        guesses = [[*first], later, [*first, *later]]
+        pairs = zip(first, second, strict=False) if len(first) == len(second) else ()
+        guesses.append([both for pair in pairs if (both := self.unite(*pair, whole)) is not None])
+        guesses.append([_bounded(g, ((index[0], index[1]) for index in indices)) or g for g in first])
+        guesses.append([_bounded(g, ((index[0], index[2]) for index in indices)) or g for g in second])
+        for guess in guesses:
             plain = {g.substitute({}, whole) for g in guess}
             if self.restrict_guard(plain, whole) == ([*first], [*second]):
                 return sorted(plain, key=lambda g: g.key)
@@ -96,6 +111,18 @@ class Cut:
         own = [self.back(g, whole) if second else g.substitute({}, whole) for g in guard]
         bound = var(self.depth) - self.at if second else const(self.at - 1) - var(self.depth)
         return own if self.dead(own, whole)[0 if second else 1] else [*own, bound]
+
+
+def _bounded(constraint: Expr, indices: Iterable[tuple[Expr, Expr]]) -> Expr | None:
+    """The constraint on the whole scope that bounds an index and is `constraint` in a part; None if none is.
+
+    Each index is given over the whole scope and over the part.
+    """
+    for whole, part in indices:
+        for sign in (1, -1):
+            if not part.is_constant and (rest := constraint - part * sign).is_constant:
+                return whole * sign + rest.constant
+    return None
 
 
 @dataclass(eq=False)
@@ -133,11 +160,28 @@ class _Matcher:
 
     def scopes(self, first: Scope, second: Scope, whole: list[int]) -> Match | None:
         """Match two scopes as parts of one; `whole` are the extents of the chain down to the whole scope."""
-        guard = self.cut.unite_guards(first.guard, second.guard, whole)
+        guarded = bool(first.guard or second.guard)
+        guard = self.cut.unite_guards(
+            first.guard, second.guard, whole, [*self._indices(first, second)] if guarded else ()
+        )
         if guard is None or any(self.cut.dead(guard, whole)):
             return None
         children = self._children(first.children, second.children, whole)
         return None if children is None else Match(first, second, guard, children=children)
+
+    def _indices(self, first: Scope, second: Scope) -> Iterator[_Parts]:
+        """The linear indices of statements inside that write the same array."""
+        for mine in first.leaves:
+            for other in second.leaves:
+                if mine.output.array is not other.output.array or len(mine.chain) != len(other.chain):
+                    continue
+                whole = [*mine.extents[: self.cut.depth], self.cut.total, *mine.extents[self.cut.depth + 1 :]]
+                for one, two in zip(mine.accesses, other.accesses, strict=False):
+                    if one.array is two.array:
+                        for a, b in zip(one.index, two.index, strict=True):
+                            united = self.cut.unite(a, b, whole)
+                            if united is not None and united.is_linear:
+                                yield united, a, b
 
     def _children(self, first: Sequence[Node], second: Sequence[Node], whole: list[int]) -> list[Match] | None:
         found: list[Match] = []

@@ -77,6 +77,8 @@ def test_pipelines_within_pipelines_come_back(stages: int) -> None:
     first = apply(state, Pipeline(stages, 2).as_move(f"%{state.nest.scopes[0].id}"))
     inner = next(s for s in first.program.nest.scopes if s.extent == 1 and len(s.children) > 1)
     again = apply(first.program, Pipeline(2, 1).as_move(f"%{inner.parent.id}")) if inner.parent else first
+    assert again.inverse is not None
+    assert first.inverse is not None
     back = apply(apply(again.program, again.inverse).program, first.inverse).program
     assert print_notation(back.kernel) == print_notation(state.kernel)
 
