@@ -53,12 +53,11 @@ def check(dtype: str, folder: Path) -> None:
     """Run the function in every backend, and judge it."""
     import numpy as np
 
-    from differential.c_code import COMPILERS, run_c
+    from differential.c_code import run_c
     from differential.compiled import kernel, run
     from differential.device_code import run_fibers
     from differential.math_harness import ulp_errors
     from differential.snitch import run_snitch
-    from pdojo.backends.gpu.fibers import compilers
     from pdojo.backends.gpu.spelling import CudaSpelling, HipSpelling
     from pdojo.backends.gpu.targets import device_text
     from pdojo.backends.llvm.executable import compile as compile_here
@@ -69,6 +68,7 @@ def check(dtype: str, folder: Path) -> None:
     from pdojo.search.features.structure import structure
     from pdojo.search.kinds.cpu.cost_model import cycles
     from pdojo.search.kinds.gpu.cost_model import estimate_gpu
+    from toolchain import C_COMPILERS, fibers_fault
 
     plain, vector, grid = (
         kernel(KERNEL.format(dtype=dtype, rows=rows, columns=columns))
@@ -87,13 +87,13 @@ def check(dtype: str, folder: Path) -> None:
     judge(scalar)
     np.testing.assert_array_equal(run(compile_here(vector), {"x": x})["y"], scalar)
     np.testing.assert_array_equal(run_snitch(plain, {"x": x})[0]["y"], scalar)
-    if COMPILERS:
+    if C_COMPILERS:
         judge(run_c(plain, {"x": x}, folder)["y"])
     nvidia, amd = machine("nvidia-sm90"), machine("amd-gfx942")
     letter = "f" if dtype == "f32" else ""
     assert f"= tan{letter}(" in device_text(grid, spelling=CudaSpelling(), machine=nvidia).text
     assert f"= pd_tan_{dtype}(" in device_text(grid, spelling=HipSpelling(), machine=amd).text
-    if compilers():
+    if fibers_fault() is None:
         for outputs in (*run_fibers(grid, {"x": x}, described=nvidia), *run_fibers(grid, {"x": x}, described=amd)):
             judge(outputs["y"])
     host = machine("x86-64-avx2")

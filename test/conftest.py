@@ -76,6 +76,15 @@ def _quick(items: list[pytest.Item]) -> set[pytest.Item]:
     return {*judges.values(), *(item for item in rest if not item.nodeid.startswith(JUDGES))}
 
 
+@pytest.fixture(scope="session")
+def fibers() -> None:
+    """Skip the test if no device code can be compiled for fibers."""
+    # Much to load, for few tests.
+    from toolchain import require_fibers
+
+    require_fibers()
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Count the skipped tests by reason, and record those that passed."""
     record: Path | None = terminalreporter.config.getoption("--record")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import subprocess
 from functools import cache
 from pathlib import Path
-from shutil import which
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pytest
-
 from pdojo.library.manifest import Array, Entry, Manifest
+from toolchain import c_compiler
 
 STANDIN = r"""
 #include <stdint.h>
@@ -98,9 +96,7 @@ MANIFEST = Manifest(
 @cache
 def compiled_demo() -> bytes:
     """The shared library; skips the test if there is no C compiler."""
-    compiler = which("cc") or which("gcc")
-    if compiler is None:
-        pytest.skip("there is no C compiler")
+    compiler = c_compiler()
     with TemporaryDirectory() as folder:
         source, made = Path(folder) / "demo.c", Path(folder) / "libdemo.so"
         source.write_text(STANDIN)

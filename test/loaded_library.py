@@ -20,6 +20,7 @@ from pdojo.library.linking import compiler_for
 from pdojo.library.manifest import Manifest, triple_of
 from pdojo.library.publishing import check_digests
 from pdojo.library.spec import LibrarySpec, spec_of
+from toolchain import library_fault
 
 SHIPPED = {"x86_64": ["x86-64-avx2"], "aarch64": ["aarch64-neon"], "riscv64": ["rv64gcv"]}
 """A level besides the host's own, by architecture."""
@@ -28,9 +29,11 @@ SHIPPED = {"x86_64": ["x86-64-avx2"], "aarch64": ["aarch64-neon"], "riscv64": ["
 def require_compiler(architecture: str | None = None) -> None:
     """Skip the test, with the reason, if no C compiler links for an architecture, by default the host's."""
     try:
-        compiler_for(architecture or host().architecture)
+        fault = library_fault(compiler_for(architecture or host().architecture).command)
     except UsageError as error:
-        pytest.skip(str(error))
+        fault = str(error)
+    if fault is not None:
+        pytest.skip(fault)
 
 
 def small_spec(**changes: Any) -> LibrarySpec:

@@ -10,6 +10,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from pdojo.backends.gpu.fibers import HEAD, compile_fibers
+from pdojo.backends.gpu.hip import Toolchain, compile_hip, toolchains
+from pdojo.errors import PdojoError
+
 _PROGRAM = """
 #include <math.h>
 #include <stdio.h>
@@ -62,10 +66,46 @@ def require_tool(*command: str) -> None:
 
 def c_compiler() -> str:
     """A C compiler of this system whose programs run; skips the test, with the faults, if there is none."""
-    faults = {name: program_fault((name,)) for name in ("cc", "gcc", "clang")}
+    faults = {name: program_fault((name,)) for name in ("cc", *C_COMPILERS)}
     found = next((name for name, fault in faults.items() if fault is None), None)
     if found is None:
         pytest.skip("; ".join(map(str, faults.values())))
+    return found
+
+
+@cache
+def fibers_fault(compiler: str | None = None) -> str | None:
+    """The reason why a C++ compiler (None: any) cannot compile device code for fibers; None if it can."""
+    text = 'extern "C" __global__ void one_0(int *x) { x[threadIdx.x] = 1; }\n'
+    host = 'extern "C" void one(int *x) { pd_launch(one_0, 1, 32, 0, x); }\n'
+    try:
+        compile_fibers(HEAD + text + host, warp=32, compiler=compiler)
+    except PdojoError as error:
+        return str(error)
+    return None
+
+
+def require_fibers(compiler: str | None = None) -> None:
+    """Skip the test, with the fault, if no device code can be compiled for fibers."""
+    _skip(fibers_fault(compiler))
+
+
+@cache
+def hip_fault(tools: Toolchain) -> str | None:
+    """The reason why a clang cannot compile for AMD's GPUs; None if it can."""
+    try:
+        compile_hip('extern "C" __global__ void one(int *x) { *x = 1; }', tools=tools)
+    except PdojoError as error:
+        return f"{tools.name}: {error}"
+    return None
+
+
+def hip_toolchain(which: str = "") -> Toolchain:
+    """A clang for AMD's GPUs that works, whose name begins so; skips the test, with the faults, if there is none."""
+    faults = {tools: hip_fault(tools) for tools in toolchains() if tools.name.startswith(which)}
+    found = next((tools for tools, fault in faults.items() if fault is None), None)
+    if found is None:
+        pytest.skip("; ".join(map(str, faults.values())) or f"no clang for AMD's GPUs is installed ({which or 'any'})")
     return found
 
 
@@ -88,3 +128,7 @@ def _fault(command: Sequence[str]) -> str | None:
         return None
     lines = (done.stderr or done.stdout).strip().splitlines() or [f"exit code {done.returncode}"]
     return f"'{shown}' fails: {lines[-1]}"
+
+
+C_COMPILERS = [name for name in ("gcc", "clang") if program_fault((name,)) is None]
+"""The C compilers of this system whose programs run."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
 import subprocess
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from differential.compiled import Arrays, Guarded
 from pdojo.backends.c.names import Identifiers
@@ -20,8 +18,8 @@ from pdojo.backends.common.placement import plan_memory
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
+from toolchain import C_COMPILERS, c_compiler
 
-COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
 THREADS = 3
 # A random program may well compare a value with itself, or find an unsigned number at least zero.
 _SILLY = ("-Wno-tautological-compare", "-Wno-type-limits")
@@ -38,10 +36,8 @@ def openmp(compiler: str) -> tuple[str, ...]:
 
 
 def require() -> str:
-    """The C compiler; skips the test where there is none."""
-    if not COMPILERS:
-        pytest.skip("no C compiler (gcc or clang) here")
-    return COMPILERS[0]
+    """The C compiler; skips the test, with the reason, where there is none."""
+    return C_COMPILERS[0] if C_COMPILERS else c_compiler()
 
 
 def run_c(

@@ -6,7 +6,6 @@ writes everything back; whatever changed that must not is an error here.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from differential.compiled import GUARD, Arrays
 from pdojo.backends.c.header import header_text
@@ -26,9 +24,9 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
+from toolchain import C_COMPILERS, require_program
 
 _PATTERN = 0xA5
-_PACKAGES = "gcc-aarch64-linux-gnu gcc-riscv64-linux-gnu qemu-user"
 
 
 @dataclass(frozen=True)
@@ -39,10 +37,8 @@ class Platform:
     runner: tuple[str, ...] = ()
 
     def require(self) -> None:
-        """Skip the test, with the reason, where a tool is absent."""
-        for tool in (self.compiler, *self.runner[:1]):
-            if shutil.which(tool) is None:
-                pytest.skip(f"no {tool} here; Debian and Ubuntu have it in one of {_PACKAGES}, gcc")
+        """Skip the test, with the reason, if a static program cannot be compiled and run."""
+        require_program((self.compiler, "-static"), self.runner)
 
 
 class QemuTooOldError(Exception):
@@ -53,7 +49,7 @@ OPTIMIZED = {"kernel.o": "-O0", "kernel.c": "-O1"}
 """The compiler's optimisation, by what comes with a driver: only C code of a kernel is worth it."""
 TEAM = 3
 """Threads of a kernel where their number is not what is tested."""
-NATIVE = Platform("gcc")
+NATIVE = Platform((C_COMPILERS or ["gcc"])[0])
 PLATFORMS = {
     "aarch64-neon": Platform("aarch64-linux-gnu-gcc", ("qemu-aarch64", "-cpu", "cortex-a57")),
     # The only processor model with SVE2 in qemu 7; the length of the vectors is that of the machine.

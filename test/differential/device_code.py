@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import pytest
-
 from differential.compiled import Arrays
 from differential.library import close
 from pdojo.backends.c.names import Identifiers
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu.emulation import emulate_compiled
-from pdojo.backends.gpu.fibers import REMEDY, WAYS, FiberError, Fibers, Order, compile_fibers, compilers
+from pdojo.backends.gpu.fibers import WAYS, FiberError, Fibers, Order, compile_fibers
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import KernelText, device_text
 from pdojo.dialect.machines.machine import Machine
@@ -23,12 +21,6 @@ from pdojo.dialect.view.build import nest_of
 MACHINES = {32: "nvidia-sm90", 64: "amd-gfx942"}
 """A machine for each size of warps."""
 _IF = re.compile(r" *if \((.*)\)( {)?")
-
-
-def require_fibers() -> None:
-    """Skip the test where no C++ compiler runs fibers."""
-    if not compilers():
-        pytest.skip(f"no C++ compiler here: {REMEDY}")
 
 
 def run_fibers(

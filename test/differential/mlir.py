@@ -24,6 +24,7 @@ from pdojo.backends.llvm.optimize import parse, processor, run_passes
 from pdojo.backends.loops.convert import ConvertPdojoToLoopsPass
 from pdojo.dialect.ops import PDOJO, KernelOp
 from pdojo.dialect.view.build import nest_of
+from toolchain import tool_fault
 
 _SUFFIXES = ("", *(f"-{version}" for version in range(40, 17, -1)))
 """Ends of the names of tools: Debian's have the version of LLVM, from 18 on."""
@@ -53,7 +54,7 @@ def tools(*names: str) -> list[str] | None:
     """The paths of MLIR's tools, all of one version; None if the search path has not all of them."""
     for suffix in _SUFFIXES:
         paths = [shutil.which(name + suffix) for name in names]
-        found = [path for path in paths if path]
+        found = [path for path in paths if path and tool_fault(path, "--version") is None]
         if len(found) == len(names):
             return found
     return None

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from differential.compiled import kernel, random_inputs
-from differential.device_code import first_line, require_fibers, run_fibers, unnoticed
+from differential.device_code import first_line, run_fibers, unnoticed
 from differential.library import close
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu import nvrtc
@@ -23,6 +23,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.errors import IllegalMove, LoweringError
 from pdojo.transforms.apply import legal_moves
 from pdojo.transforms.game import Game
+from toolchain import require_fibers
 
 NVIDIA = machine("nvidia-sm90")
 COPIES = {

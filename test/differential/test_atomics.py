@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from differential.compiled import Arrays, kernel, random_inputs
-from differential.device_code import MACHINES, CompiledKernels, compile_kernels, require_fibers, run_text
+from differential.device_code import MACHINES, CompiledKernels, compile_kernels, run_text
 from differential.library import close
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu.fibers import FiberError
@@ -28,6 +28,7 @@ from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.semantics.oracle import check_valid
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
+from toolchain import require_fibers
 
 SUMS = (Path(__file__).parent / "gpu_kernels" / "atomic_sums.pdojo").read_text()
 INTEGERS = [

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from differential.c_code import COMPILERS, compiled_c, require, run_c
+from differential.c_code import compiled_c, require, run_c
 from differential.compiled import Arrays, kernel, random_inputs, same
 from differential.library import close, library_kernel
 from differential.test_cross import HINTS, THREADS, WORKSPACES, bundle, function_program
@@ -34,6 +34,7 @@ from pdojo.search.kinds.passes import play_pass
 from pdojo.transforms.game import Game
 from property.kernels import kernel_texts
 from sample import sampled
+from toolchain import C_COMPILERS
 
 NATIVE = ("-march=native", "-std=gnu11")
 """With instructions for fused products, and in a dialect of C that would use them unasked."""
@@ -44,7 +45,7 @@ def agree(text: str, folder: Path, inputs: Arrays | None = None, *, flags: tuple
     parameters = parameters_of(nest_of(program))
     inputs = random_inputs(parameters, 0) if inputs is None else inputs
     wanted = interpret_stepwise(program, inputs)
-    for compiler in COMPILERS or [require()]:
+    for compiler in C_COMPILERS or [require()]:
         found = run_c(program, inputs, folder, compiler=compiler, flags=flags)
         for parameter in parameters:
             if parameter.written:

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from differential.c_code import COMPILERS, require
+from differential.c_code import require
 from differential.math_harness import ARITY, BOUNDS, Array, compiled, ulp_errors
 from differential.math_references import f32_patterns, f64_arguments, powers
 from differential.test_math import DTYPES, SPECIAL_VALUES, exact, f32_errors, needs_wide_reference
 from pdojo.backends.c.prelude import Prelude
+from toolchain import C_COMPILERS
 
 NAMES = sorted(set(BOUNDS) - {"math.rsqrt"})
 """`rsqrt` is a square root and a division, in C as everywhere."""
@@ -58,7 +59,7 @@ class Library:
         return output
 
 
-@pytest.fixture(scope="module", params=[(c, f) for c in COMPILERS or [""] for f in FLAGS], ids="-".join)
+@pytest.fixture(scope="module", params=[(c, f) for c in C_COMPILERS or [""] for f in FLAGS], ids="-".join)
 def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Library]:
     compiler, flags = request.param
     return flags, Library(compiler or require(), FLAGS[flags], tmp_path_factory.mktemp("c-math"))
@@ -114,7 +115,7 @@ def test_special_values(library: tuple[str, Library], function: str, dtype: str)
 
 def test_loops_become_vectors(tmp_path: Path) -> None:
     """Nothing in a loop over floats keeps GCC from computing several elements at once; some of doubles need AVX-512."""
-    if "gcc" not in COMPILERS or "__AVX2__" not in defined():
+    if "gcc" not in C_COMPILERS or "__AVX2__" not in defined():
         pytest.skip("needs GCC and AVX2")
     made = Library("gcc", FLAGS["native"], tmp_path)
     done = subprocess.run(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from differential.compiled import kernel, random_inputs
-from differential.device_code import MACHINES, require_fibers, run_fibers
+from differential.device_code import MACHINES, run_fibers
 from differential.library import close
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
 from pdojo.transforms.game import Game
+from toolchain import require_fibers
 
 HEADER = "kernel k(x) -> (y)\nx f32 [8, 16, 4] heap align 16\ny f32 [8, 16, 4] heap align 16\n"
 KERNELS = {

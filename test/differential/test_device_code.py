@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from differential.compiled import kernel, random_inputs
-from differential.device_code import MACHINES, first_line, is_noticed, require_fibers, run_fibers, run_text, unnoticed
+from differential.device_code import MACHINES, first_line, is_noticed, run_fibers, run_text, unnoticed
 from differential.library import close, library_kernel
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu.fibers import Order
@@ -27,6 +27,7 @@ from pdojo.kernels import workload
 from pdojo.search.kinds.passes import play_pass
 from pdojo.transforms.game import Game
 from sample import sampled
+from toolchain import require_fibers
 
 FEW_WAYS: tuple[tuple[bool, Order], ...] = ((True, "ascending"), (False, "descending"), (True, 1))
 TILED = (

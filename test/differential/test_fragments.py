@@ -15,7 +15,6 @@ from differential.device_code import (
     CompiledKernels,
     compile_kernels,
     first_line,
-    require_fibers,
     run_fibers,
     unnoticed,
 )
@@ -35,6 +34,7 @@ from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
 from pdojo.transforms.game import Game
+from toolchain import require_fibers
 
 UNITS = [(name, i.name) for name in MACHINES.values() for i in machine(name).intrinsics if i.threads]
 IN_MEMORY = ("mma_16x8x8_3xtf32", "mfma_32x32x8_bf16")

@@ -19,7 +19,6 @@ from differential.device_code import run_fibers
 from differential.gpu_ir import Device, DeviceError, Memory
 from differential.library import close
 from pdojo.backends.calling.arrays import parameters_of
-from pdojo.backends.gpu.fibers import compilers
 from pdojo.backends.gpu.ir.convert import ConvertPdojoToGpuPass
 from pdojo.backends.gpu.ir.dialect import GPU_COMPLETE
 from pdojo.dialect.flow.program import Program
@@ -150,7 +149,7 @@ def test_every_barrier_is_needed(name: str) -> None:
             run(module, program, random_inputs(parameters_of(nest_of(program)), 0), warp=32, seed=0)
 
 
-@pytest.mark.skipif(not compilers(), reason="no g++, clang++ or zig to compile for fibers")
+@pytest.mark.usefixtures("fibers")
 @pytest.mark.parametrize("name", ["uneven_groups", "unrolled_tree"])
 def test_as_text(name: str) -> None:
     program = kernel(GPU_KERNELS[name])

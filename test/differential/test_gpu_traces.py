@@ -11,7 +11,7 @@ import pytest
 
 import pdojo.kernels
 from differential.compiled import Arrays, random_inputs
-from differential.device_code import require_fibers, run_fibers
+from differential.device_code import run_fibers
 from differential.library import close
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu.fibers import Order
@@ -31,6 +31,7 @@ from pdojo.kernels import workload
 from pdojo.kernels.meaning import meaning
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
+from toolchain import require_fibers
 
 FOLDER = Path(pdojo.kernels.__file__).parent / "traces"
 SIZES = {

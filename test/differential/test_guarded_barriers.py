@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from differential.compiled import kernel, random_inputs
-from differential.device_code import CompiledKernels, compile_kernels, is_noticed, require_fibers
+from differential.device_code import CompiledKernels, compile_kernels, is_noticed
 from differential.library import close
 from differential.test_gpu_ir import agree
 from pdojo.backends.calling.arrays import parameters_of
@@ -20,6 +20,7 @@ from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import InvalidKernel
+from toolchain import require_fibers
 
 TWO = """kernel k(x) -> (y)
 x f32 [3, 4, 24] heap

@@ -14,7 +14,6 @@ from differential.device_code import (
     compile_kernels,
     first_line,
     is_noticed,
-    require_fibers,
     run_text,
     unnoticed,
 )
@@ -31,6 +30,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
 from pdojo.transforms.game import Game
+from toolchain import require_fibers
 
 NVIDIA = machine("nvidia-sm90")
 

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pytest
 
 from differential.device_code import run_fibers
-from pdojo.backends.gpu.fibers import compilers
 from pdojo.backends.gpu.nvrtc import CudaImage, compile_cuda, disassemble
 from pdojo.backends.gpu.resources import MissingTool
 from pdojo.backends.gpu.spelling import CudaSpelling
@@ -49,7 +48,7 @@ t f32 [{rows}:N, {columns}:N, {terms}:N] stack
     return game.kernel
 
 
-@pytest.mark.skipif(not compilers(), reason="no g++, clang++ or zig to compile for fibers")
+@pytest.mark.usefixtures("fibers")
 @pytest.mark.parametrize("special", [False, True])
 def test_the_threads_of_a_block(special: bool) -> None:
     """In all orders of threads; infinities and NaN stay in their rows and columns."""

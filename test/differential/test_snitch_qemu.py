@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -13,9 +12,11 @@ import pytest
 from pdojo.backends.snitch.assembler import TEXT_BASE, assemble
 from pdojo.backends.snitch.assembler.elf import Segment, elf
 from pdojo.backends.snitch.simulator import Placement, simulate
+from toolchain import require_tool
 
 DATA = 0x8010_0000
 COUNT = 400
+QEMU = "qemu-riscv32"
 ROUNDING = ("rne", "rtz", "rdn", "rup", "rmm")
 INTEGER = "add sub sll srl sra slt sltu xor or and mul mulh mulhsu mulhu div divu rem remu".split()
 
@@ -81,9 +82,6 @@ kernel:
 
 def on_qemu(text: str, table: bytes, size: int, folder: Path) -> bytes:
     """The results, as a program writes them to its standard output."""
-    qemu = shutil.which("qemu-riscv32")
-    if qemu is None:
-        pytest.skip("needs qemu-riscv32")
     start = f"""
 start:
  li a0, {DATA}
@@ -101,14 +99,28 @@ start:
     program = assemble(text + start)
     words = b"".join(word.to_bytes(4, "little") for word in program.words())
     segments = [Segment(".text", TEXT_BASE, words, True), Segment(".data", DATA, table + bytes(size), False)]
-    path = folder / "program"
-    path.write_bytes(elf(segments, program.labels["start"], {"start": program.labels["start"]}))
-    path.chmod(0o755)
-    done = subprocess.run([qemu, str(path)], capture_output=True, timeout=60, check=False)
+    path = _program(folder, segments, program.labels["start"])
+    done = subprocess.run([QEMU, path], capture_output=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
+def _program(folder: Path, segments: list[Segment], start: int) -> str:
+    path = folder / "program"
+    path.write_bytes(elf(segments, start, {"start": start}))
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Skip the tests if the emulator does not run a program of ours that does nothing."""
+    words = b"".join(word.to_bytes(4, "little") for word in assemble("li a0, 0\nli a7, 93\necall\n").words())
+    segments = [Segment(".text", TEXT_BASE, words, True)]
+    require_tool(QEMU, _program(tmp_path_factory.mktemp("attempt"), segments, TEXT_BASE))
+
+
+@pytest.mark.usefixtures("emulator")
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     ("kind", "letter"), [("float", "d"), ("float", "s"), ("to integer", "d"), ("to integer", "s"), ("integer", "d")]

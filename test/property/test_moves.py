@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pdojo.backends.gpu.fibers import REMEDY, compilers
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine, machines
@@ -26,6 +25,7 @@ from qa.lowers import lowering_error
 from qa.shrink import lit_test, shrunk
 from qa.sizes import small_kernel, with_random_sizes
 from qa.walks import Counts, FailedWalk, Referee, play, walk
+from toolchain import fibers_fault, require_fibers
 
 _WALKS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
@@ -66,7 +66,7 @@ def test_walks_for_gpus(name: str, start: str) -> None:
     """Legal states have device code, and some are run by fibers, with copies that land late and early."""
     counts, on = Counts(), machine(name)
     first = parse_notation(COPIES)[0] if start == "copies" else small_kernel(start, Random(2))
-    check = code_against_interpreter(4, counts, on) if compilers() else None
+    check = code_against_interpreter(4, counts, on) if fibers_fault() is None else None
     prefer = ("map_grid", "map_block", "map_warp", "stage_in", "set_location", "async_copy", "pipeline")
     for step in walk(first, on, 5, 8, counts, check=check, prefer=prefer):
         assert not isinstance(step, FailedWalk), lit_test(step)
@@ -106,8 +106,7 @@ def test_typed_mappings_and_memories_have_code(name: str) -> None:
 
 
 def test_a_wrong_wait_breaks_a_promise(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not compilers():
-        pytest.skip(f"no C++ compiler here: {REMEDY}")
+    require_fibers()
     counts, on = Counts(), machine("nvidia-sm90")
     game = Game(parse_notation(COPIES)[0], on)
     check = code_against_interpreter(1, counts, on)

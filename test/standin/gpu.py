@@ -69,7 +69,7 @@ _FAULTS = {
 
 QUICKLY = ("-O0", "-fno-sanitize=all")
 """Options for `compile_fibers` where the driver is tested, not the code."""
-NEEDS = pytest.mark.skipif(not compilers(), reason="no g++, clang++ or zig to build the stand-in for a GPU")
+NEEDS = pytest.mark.usefixtures("fibers")
 """For tests that use the stand-in."""
 
 

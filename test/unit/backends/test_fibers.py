@@ -16,8 +16,9 @@ from pdojo.backends.gpu import fibers
 from pdojo.backends.gpu.fibers import HEAD, WAYS, FiberError, Fibers, Order, compile_fibers, compilers
 from pdojo.backends.gpu.resources import MissingTool
 from pdojo.errors import LoweringError, SimulationError
+from toolchain import require_fibers
 
-pytestmark = pytest.mark.skipif(not compilers(), reason="no g++, clang++ or zig to compile for fibers")
+pytestmark = pytest.mark.usefixtures("fibers")
 Array: TypeAlias = npt.NDArray[Any]
 
 ADD = """
@@ -193,6 +194,7 @@ def test_right_kernels_give_what_numpy_gives(program: Program, warp: int, way: t
 @pytest.mark.parametrize("compiler", list(compilers()))
 @pytest.mark.parametrize("prefix", ["", "#define PD_UCONTEXT\n"], ids=["own switch", "ucontext"])
 def test_every_compiler_and_both_ways_to_switch(compiler: str, prefix: str) -> None:
+    require_fibers(compiler)
     compiled = compile_fibers(prefix + HEAD + SOFTMAX, warp=32, compiler=compiler)
     result, right = NORMALISING.run(compiled, (True, 3), 5)
     np.testing.assert_allclose(result, right, rtol=1e-5, atol=1e-7)

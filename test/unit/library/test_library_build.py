@@ -28,6 +28,7 @@ from pdojo.library.publishing import check_digests
 from pdojo.search.database import Database
 from pdojo.search.tuning.scheduled_kernel import make_moves
 from pdojo.transforms.trace import Trace
+from toolchain import require_tool
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "library"
 TINY: dict[str, Any] = {"operators": [{"kernel": "relu", "shapes": ["4x8"]}], "levels": ["host"]}
@@ -80,8 +81,7 @@ def test_programs_are_replayed_from_the_folder(built: Path) -> None:
 
 
 def test_nothing_is_exported_but_the_functions(built: Path, small: Loaded) -> None:
-    if shutil.which("nm") is None:
-        pytest.skip("no nm here; Debian and Ubuntu have it in binutils")
+    require_tool("nm", "--version")
     listed = subprocess.run(
         ["nm", "-D", "--defined-only", small.library._name], capture_output=True, text=True, check=True
     )

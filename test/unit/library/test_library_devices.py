@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from pdojo.library.spec import spec_of
 from pdojo.library.verify import verify
 from standin import gpu as standin_gpu
 from standin.gpu import Standin
+from toolchain import c_compiler
 
 SPEC: dict[str, Any] = {
     "name": "small",
@@ -139,9 +139,7 @@ class _Loader:
 
 def _compiled(files: Any, folder: str, stem: str, target: Path) -> Path:
     """A shared library of the loader among the files."""
-    compiler = which("cc") or which("gcc")
-    if compiler is None:
-        pytest.skip("there is no C compiler")
+    compiler = c_compiler()
     for name in (f"{stem}.c", f"{stem}.h", "device_loader.h"):
         (target / name).write_text(files[f"{folder}/{name}"])
     output = target / "loader.so"

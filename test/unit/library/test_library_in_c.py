@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from differential.cross import PLATFORMS
 from loaded_library import build_unproved, require_compiler, small_spec
 from pdojo.dialect.machines.registry import host
 from pdojo.library.linking import compiler_for
+from toolchain import c_compiler, program_fault, require_program
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "library"
 
@@ -23,7 +23,8 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "library"
 def test_other_architectures(target: str, tmp_path: Path) -> None:
     """A C program with the library of another architecture, under qemu-user."""
     platform = PLATFORMS[target]
-    platform.require()
+    root = f"/usr/{platform.compiler.removesuffix('-gcc')}"
+    require_program((platform.compiler,), (*platform.runner, "-L", root))
     require_compiler(pdojo.machine(target).architecture)
     row = {"kernel": "softmax", "shapes": ["6x16"], "rows": 4}
     build_unproved(small_spec(levels=[target], operators=[row]), tmp_path / "dist")
@@ -40,7 +41,6 @@ def test_other_architectures(target: str, tmp_path: Path) -> None:
         f"-L{folder}",
     ]
     subprocess.run([*command, "-lsmall", "-lm", f"-Wl,-rpath,{folder}", "-o", "main"], cwd=tmp_path, check=True)
-    root = f"/usr/{platform.compiler.removesuffix('-gcc')}"
     ran = subprocess.run(
         [*platform.runner, "-L", root, "./main"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
@@ -82,20 +82,20 @@ PROCESSORS: dict[str, tuple[list[str], dict[str, str]]] = {
 @pytest.mark.parametrize("architecture", PROCESSORS)
 def test_the_level_follows_the_processor(architecture: str, tmp_path: Path) -> None:
     levels, processors = PROCESSORS[architecture]
-    emulator = f"qemu-{architecture}"
-    if shutil.which(emulator) is None:
-        pytest.skip(f"no {emulator} here; Debian and Ubuntu have it in qemu-user")
     require_compiler(architecture)
+    root = Path(f"/usr/{architecture}-linux-gnu")
+    emulator = [f"qemu-{architecture}", *(["-L", str(root)] if root.exists() else [])]
+    require_program(compiler_for(architecture).command, emulator)
     row = {"kernel": "relu", "plain": ["4x8"]}
     build_unproved(small_spec(levels=levels, operators=[row]), tmp_path / "dist")
     (tmp_path / "main.c").write_text(CHOSEN)
     (folder,) = (tmp_path / "dist" / "lib").glob("*-linux-gnu")
     command = [*compiler_for(architecture).command, "main.c", "-Idist/include", f"-L{folder}", "-lsmall"]
     subprocess.run([*command, f"-Wl,-rpath,{folder}", "-o", "main"], cwd=tmp_path, check=True)
-    root = Path(f"/usr/{architecture}-linux-gnu")
     for model, level in processors.items():
-        run = [emulator, *(["-L", str(root)] if root.exists() else []), "-cpu", model, "./main"]
-        ran = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+        ran = subprocess.run(
+            [*emulator, "-cpu", model, "./main"], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
         assert (ran.returncode, ran.stdout) == (0, f"{level}\n"), (model, ran.stderr)
 
 
@@ -129,8 +129,7 @@ int main(void) {
 
 def test_the_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     require_compiler()
-    if shutil.which("gcc") is None:
-        pytest.skip("no gcc here; Debian and Ubuntu have it in gcc")
+    compiler = c_compiler()
     assert lib.main(["build", str(EXAMPLE / "spec.toml"), "-o", str(tmp_path / "dist")]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"12 programs; about \d+ s, then the proof of all", lines[0])
@@ -146,17 +145,18 @@ def test_the_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         f"-Wl,-rpath,{folder}",
     ]
     main = [str(EXAMPLE / "main.c"), "-lexample", "-lm", "-o", str(tmp_path / "main")]
-    subprocess.run(["gcc", "-std=gnu11", *options, *main], check=True)
+    subprocess.run([compiler, "-std=gnu11", *options, *main], check=True)
     ran = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("example 1.0.0, level ")
 
 
 def test_the_generated_c_has_no_warnings(built: Path, tmp_path: Path) -> None:
-    compiler = compiler_for(host().architecture)
+    own = compiler_for(host().architecture)
     for source in ("runtime.c", "dispatch.c"):
         options = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-c", str(built / "source" / source)]
-        subprocess.run([*compiler.command, *options, "-o", str(tmp_path / "out.o")], check=True)
+        subprocess.run([*own.command, *options, "-o", str(tmp_path / "out.o")], check=True)
     header = ["-x", "c++", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", str(built / "include" / "small.h")]
-    if shutil.which("g++") is not None:
-        subprocess.run(["g++", *header], check=True)
+    for compiler in ("g++", "clang++"):
+        if program_fault((compiler,)) is None:
+            subprocess.run([compiler, *header], check=True)

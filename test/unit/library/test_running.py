@@ -6,7 +6,6 @@ import ctypes
 import re
 import subprocess
 from pathlib import Path
-from shutil import which
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from pdojo.library.findings import Finding, Listener
 from pdojo.library.manifest import Array, Dispatch, Entry, Manifest, entry_name, kernel_path, order_of, triple_of
 from pdojo.library.running import cases_of
 from pdojo.library.supervising import run_entries
+from toolchain import c_compiler
 
 TRIPLE = triple_of("x86_64")
 KERNEL = """
@@ -110,9 +110,7 @@ def _entry(name: str, rows: int, dispatch: Dispatch = "exact") -> Entry:
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = which("cc") or which("gcc")
-    if compiler is None:
-        pytest.skip("there is no C compiler")
+    compiler = c_compiler()
     folder = tmp_path_factory.mktemp("planted")
     (folder / "kernels").mkdir()
     (folder / "planted.c").write_text(LIBRARY)

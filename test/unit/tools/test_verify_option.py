@@ -10,7 +10,7 @@ from pdojo_tools.verification import OUTSIDE, verify_meaning
 from xdsl.dialects.builtin import ModuleOp
 
 from pdojo.backends.gpu import fibers
-from pdojo.backends.gpu.fibers import REMEDY, compilers
+from pdojo.backends.gpu.fibers import REMEDY
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import InvalidKernel, UsageError
 from pdojo.frontends.text import Chunk
@@ -80,7 +80,7 @@ def verified(n: int, folder: Path) -> int:
     return main([str(path), "--machine", "nvidia-sm90", "--apply=async_copy@t", "--verify", "-t", "notation"])
 
 
-@pytest.mark.skipif(not compilers(), reason=f"no C++ compiler here: {REMEDY}")
+@pytest.mark.usefixtures("fibers")
 @pytest.mark.parametrize(("n", "sizes"), [(3, "its own sizes"), (2000, "the reduced sizes")])
 def test_code_for_a_gpu_is_judged(n: int, sizes: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert verified(n, tmp_path) == 0
@@ -89,7 +89,7 @@ def test_code_for_a_gpu_is_judged(n: int, sizes: str, tmp_path: Path, capsys: py
     assert said.endswith(f"; its code, run by fibers at {sizes} in 6 ways, gives the same results)")
 
 
-@pytest.mark.skipif(not compilers(), reason=f"no C++ compiler here: {REMEDY}")
+@pytest.mark.usefixtures("fibers")
 def test_wrong_code_is_seen(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

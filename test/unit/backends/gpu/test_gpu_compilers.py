@@ -17,10 +17,11 @@ import pytest
 from differential.math_harness import BOUNDS
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.gpu import hip, nvrtc
-from pdojo.backends.gpu.hip import HipImage, Toolchain, compile_hip, parse_metadata, toolchains
+from pdojo.backends.gpu.hip import HipImage, Toolchain, compile_hip, parse_metadata
 from pdojo.backends.gpu.nvrtc import CUDA_HEAD, CudaImage, compile_cuda, disassemble, parse_report
 from pdojo.backends.gpu.resources import GFX942, SM_90, MissingTool, Occupancy, Resources, occupancy
 from pdojo.errors import LoweringError
+from toolchain import hip_toolchain
 
 ADD = """
 struct __align__(16) V { float at[4]; };
@@ -136,15 +137,8 @@ def cuda(text: str, processor: str = "sm_90") -> CudaImage:
         pytest.skip(str(error))
 
 
-def hip_tools(which: str = "") -> Toolchain:
-    for tools in toolchains():
-        if tools.name.startswith(which):
-            return tools
-    pytest.skip(f"needs a clang for AMD's GPUs ({which or 'any'}): {hip.REMEDY}")
-
-
 def amd(text: str, which: str = "") -> HipImage:
-    return compile_hip(MAPPINGS["HIP"] + text, tools=hip_tools(which))
+    return compile_hip(MAPPINGS["HIP"] + text, tools=hip_toolchain(which))
 
 
 def sass(image: CudaImage) -> str:
@@ -408,7 +402,7 @@ def test_hip_errors(case: str) -> None:
 
 def test_hip_unknown_processor() -> None:
     with pytest.raises(LoweringError, match="gfx000"):
-        compile_hip(ADD, processor="gfx000", tools=hip_tools())
+        compile_hip(ADD, processor="gfx000", tools=hip_toolchain())
 
 
 def test_missing_clang(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -438,7 +432,7 @@ def test_fmod_of_the_header_is_exact(dtype: str, tmp_path: Path) -> None:
   for (int i = 0; i < n; ++i) z[i] = {"fmodf" if size == 4 else "fmod"}(x[i], y[i]);
 }}
 """
-    tools = hip_tools()
+    tools = hip_toolchain()
     (tmp_path / "host.hip").write_text(host_text)
     (tmp_path / hip.HEADER).write_text(hip.header_text())
     options = [option.replace("device-only", "host-only") for option in hip.OPTIONS]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pytest
 
 from pdojo.backends.c.indices import MOST, index_text
-from pdojo.backends.gpu.fibers import compile_fibers, compilers
+from pdojo.backends.gpu.fibers import compile_fibers
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import device_text
 from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
@@ -135,7 +135,7 @@ y i8 [3000000000] heap
 """
 
 
-@pytest.mark.skipif(not compilers(), reason="no g++, clang++ or zig to run device code by fibers")
+@pytest.mark.usefixtures("fibers")
 @pytest.mark.skipif(sys.maxsize < 1 << 40, reason="arrays of gigabytes need addresses of 64 bits")
 def test_a_kernel_reaches_elements_beyond_32_bits() -> None:
     """Few pages of the arrays are touched: the rest is only addresses."""

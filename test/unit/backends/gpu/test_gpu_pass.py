@@ -6,7 +6,7 @@ from math import prod
 
 import pytest
 
-from pdojo.backends.gpu.hip import compile_hip, toolchains
+from pdojo.backends.gpu.hip import compile_hip
 from pdojo.backends.gpu.nvrtc import compile_cuda
 from pdojo.backends.gpu.resources import SM_90, MissingTool, Occupancy, occupancy
 from pdojo.backends.gpu.spelling import CudaSpelling, HipSpelling
@@ -23,6 +23,7 @@ from pdojo.kernels import workload
 from pdojo.search.kinds.gpu.cost_model import UPDATE, estimate_gpu
 from pdojo.search.kinds.passes import play_pass
 from pdojo.transforms.game import Game
+from toolchain import hip_toolchain
 
 MEMORY_BOUND = (
     *("add", "reducemean", "softmax", "layernorm_2", "batchnorm_2"),
@@ -129,10 +130,9 @@ def test_tiles_of_narrow_numbers_are_copied_asynchronously(text: str, lanes: lis
 
 @pytest.mark.parametrize("text", ["softmax", "layernorm_1", "matmul_tn", "conv_2"])
 def test_hip_code_spills_nothing(text: str) -> None:
-    if not toolchains():
-        pytest.skip("no clang for AMD's GPUs here: pip install ziglang")
+    tools = hip_toolchain()
     kernel = played(text, "amd-gfx942")
-    image = compile_hip(device_text(kernel, spelling=HipSpelling(), machine=machine("amd-gfx942")).text)
+    image = compile_hip(device_text(kernel, spelling=HipSpelling(), machine=machine("amd-gfx942")).text, tools=tools)
     assert image.kernels
     assert not any(resources.spills for resources in image.kernels.values())
 

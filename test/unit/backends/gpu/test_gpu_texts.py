@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from pdojo.backends.gpu.targets import device_text
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.notation import parse_notation
 from pdojo.kernels import workload
+from toolchain import hip_toolchain, require_tool
 
 HEAD = "x f32 [64] heap\nz f32 [64] heap\ny f32 [64] heap\n"
 EXACT = f"""
@@ -75,8 +75,7 @@ t f32 [64] heap
 64:g t[{0}] = x[{0}] * 2
 2:g 32:w where ({0} < 1) y[0] = t[{1}]
 """
-NVCC = shutil.which("nvcc")
-needs_nvcc = pytest.mark.skipif(NVCC is None or shutil.which("gcc") is None, reason="no nvcc with gcc here")
+NVCC = ("nvcc", "-arch=sm_90")
 
 
 def text_of(text: str, spelling: DeviceSpelling) -> str:
@@ -85,10 +84,10 @@ def text_of(text: str, spelling: DeviceSpelling) -> str:
 
 def nvcc(folder: Path, text: str, *options: str) -> None:
     """Compile by nvcc's defaults; a warning fails."""
+    require_tool(*NVCC, "-x", "cu", "-ptx", "/dev/null", "-o", "/dev/null")
     source = folder / "kernel.cu"
     source.write_text(text)
-    assert NVCC is not None
-    command = [NVCC, "-arch=sm_90", *options, str(source)]
+    command = [*NVCC, *options, str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -105,7 +104,6 @@ def test_cuda_text_rounds_each_product() -> None:
     assert "pd_f32_to_f16(__fmul_rn(pd_f16_to_f32(x[i0]), pd_f16_to_f32(x[i0])))" in text
 
 
-@needs_nvcc
 def test_nvcc_fuses_nothing_by_default(tmp_path: Path) -> None:
     nvcc(tmp_path, text_of(EXACT, CudaSpelling()), "-ptx", "-o", str(tmp_path / "kernel.ptx"))
     code = (tmp_path / "kernel.ptx").read_text()
@@ -122,8 +120,7 @@ def test_hip_text_forbids_contraction() -> None:
 
 
 def test_clang_fuses_nothing_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not hip.toolchains():
-        pytest.skip(f"no clang for AMD's GPUs: {hip.REMEDY}")
+    hip_toolchain()
     monkeypatch.setattr(hip, "OPTIONS", tuple(o for o in hip.OPTIONS if not o.startswith("-ffp-contract")))
     text = text_of(EXACT, HipSpelling())
     fused = re.compile(r"\bv_(fma|fmac|mac|mad|pk_fma)_")
@@ -148,7 +145,6 @@ def test_variables_of_the_device_are_used(spelling: DeviceSpelling) -> None:
             assert len(re.findall(rf"\b{name}\b", function)) > 1, function
 
 
-@needs_nvcc
 def test_nvcc_takes_all_without_a_warning(tmp_path: Path) -> None:
     parsed = [k for text in (EXACT, COMPARISONS) for k in parse_notation(text, "<test>")]
     kernels = [workload(f"{name}:8x64").instantiate() for name in ("argmax", "argmin", "softmax")]
@@ -169,7 +165,6 @@ int main() {
 """
 
 
-@needs_nvcc
 def test_the_function_of_the_host_answers_with_errors(tmp_path: Path) -> None:
     """Without a device, too: pointers are looked at before the first launch, whose error comes out."""
     program = tmp_path / "program"
