@@ -26,6 +26,8 @@ from pdojo.torch.fallbacks import FallbackWarning, warn_of_failure
 from pdojo.torch.options import Options
 from pdojo.torch.planning import plan
 from pdojo.torch.program import Program, plain_region
+from pdojo.torch.recurrent_layers import keep_recurrent_layers
+from pdojo.torch.skipping import warn_of_skipped_functions
 from pdojo.torch.statics import Statics, can_be_constant
 from pdojo.torch.tuning import compile_tuned
 
@@ -40,9 +42,13 @@ def backend(
 
     Raises UsageError for an unknown option, and for a `mode`.
     """
+    warn_of_skipped_functions(backend)  # `torch._dynamo.reset` forgot it.
     for name, value in others.items():
         raise UsageError(f"the backend pdojo has no {name} {value!r}; its options are in docs/torch.md")
     return compiled_graph(module, example_inputs, Options.of(options), CompiledGraph)
+
+
+warn_of_skipped_functions(backend)
 
 
 def compiled_graph(
@@ -65,7 +71,8 @@ def compiled_graph(
         partition_fn=min_cut_rematerialization_partition,
         keep_inference_input_mutations=False,
     )
-    return run(module, example_inputs)
+    with keep_recurrent_layers(module, example_inputs):
+        return run(module, example_inputs)
 
 
 class CompiledGraph:

@@ -7,7 +7,9 @@ from typing import Any, TypeVar
 
 import torch
 
+from pdojo.torch.backend import backend
 from pdojo.torch.options import Options
+from pdojo.torch.skipping import warn_of_skipped_functions
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -27,6 +29,7 @@ def compile(module_or_function: _F, example_inputs: Sequence[Any], **options: An
     tensor([2., 2., 2.])
     """
     Options.of(options)
+    warn_of_skipped_functions(backend)
     if isinstance(example_inputs, torch.Tensor):
         example_inputs = (example_inputs,)
     compiled: Any = torch.compile(module_or_function, backend="pdojo", options=options)

@@ -13,6 +13,7 @@ import torch
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
+from torch._dynamo.utils import graph_break_reasons
 from torch.fx import GraphModule
 
 from pdojo.dialect.notation import print_notation
@@ -23,6 +24,7 @@ from pdojo.torch.element_types import HANDLES
 from pdojo.torch.keys import Key, results_of
 from pdojo.torch.options import Options
 from pdojo.torch.program import Environment, Layout, Program, RegionStep, TorchStep
+from pdojo.torch.skipping import Obstacle, at_other_places, skipped_functions
 
 _ROUNDS = 5
 """Calls of which the median time is reported."""
@@ -86,6 +88,8 @@ class Explanation:
     graphs: tuple[GraphPart, ...]
     breaks: tuple[str, ...]
     """The reasons for which Dynamo ended graphs, with places in the program."""
+    skipped: tuple[str, ...] = ()
+    """The functions of which Dynamo compiles nothing."""
 
     @property
     def kernels(self) -> tuple[KernelPart, ...]:
@@ -110,6 +114,8 @@ class Explanation:
             yield Text("Dynamo captured no graph: PyTorch runs all of it")
         for each in self.breaks:
             yield Text(f"graph break: {each}")
+        for each in self.skipped:
+            yield Text(f"skipped function, which PyTorch runs: {each}")
 
     def __str__(self) -> str:
         console = Console(width=_WIDTH, file=StringIO())
@@ -122,7 +128,8 @@ class Explanation:
             _counted(len(rows), name)
             for rows, name in ((self.kernels, "kernel"), (self.fallbacks, "PyTorch call"), (self.breaks, "graph break"))
         )
-        return f"<Explanation of {_counted(len(self.graphs), 'graph')}: {counts}>"
+        skipped = f", {_counted(len(self.skipped), 'skipped function')}" if self.skipped else ""
+        return f"<Explanation of {_counted(len(self.graphs), 'graph')}: {counts}{skipped}>"
 
 
 def _counted(number: int, name: str) -> str:
@@ -161,22 +168,25 @@ def explain(
     """
     chosen = Options.of(options)
     graphs: list[RecordedGraph] = []
-    breaks: list[str] = []
 
     def record(graph: GraphModule, options: Options, static: Sequence[int]) -> CompiledGraph:
         graphs.append(RecordedGraph(graph, options, static))
         return graphs[-1]
 
     def backend(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        reason: Any = graph.compile_subgraph_reason
-        if reason.graph_break:
-            breaks.append(_place(reason))
         return compiled_graph(graph, inputs, chosen, record)
 
     with torch.random.fork_rng(devices=[]):
         compiled: Any = torch.compile(_fresh(module_or_function), backend=backend)
-        compiled(*example_inputs)
-        return Explanation(tuple(_graph_part(graph) for graph in graphs), tuple(breaks))
+        known = len(graph_break_reasons)
+        with skipped_functions() as skipped:
+            compiled(*example_inputs)
+        breaks = [Obstacle.of(str(each.reason), each.user_stack) for each in graph_break_reasons[known:]]
+        return Explanation(
+            tuple(_graph_part(graph) for graph in graphs),
+            tuple(map(str, at_other_places(breaks, skipped))),
+            tuple(map(str, skipped)),
+        )
 
 
 def _fresh(called: Callable[..., Any]) -> Callable[..., Any]:
@@ -187,14 +197,6 @@ def _fresh(called: Callable[..., Any]) -> Callable[..., Any]:
 
     call.__code__ = call.__code__.replace(co_name="explained")
     return call
-
-
-def _place(reason: Any) -> str:
-    text = str(reason.reason).strip().splitlines()[0]
-    if not reason.user_stack:
-        return text
-    frame = reason.user_stack[-1]
-    return f"{text} ({frame.filename}:{frame.lineno})"
 
 
 class RecordedGraph(CompiledGraph):
