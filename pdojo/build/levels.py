@@ -1,7 +1,8 @@
 """Long sums in levels: of parts of the terms, then of the results of the parts.
 
 The rounding error of a sum one by one grows with its terms, up to the number of terms times half a unit in the last
-place. So the meaning of a long sum is a sum of sums, whatever moves are made.
+place. So the meaning of a long sum is a sum of sums, whatever moves are made. (The error of a product does not depend
+on the order of its factors.)
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class _Cut(NamedTuple):
 def in_levels(
     writes: Mapping[Definition, tuple[Write, ...]],
 ) -> tuple[dict[Definition, tuple[Write, ...]], set[Definition]]:
-    """The nests with every long sum of numbers that round in parts, and the arrays of the results of parts."""
+    """The nests with every long sum of floating-point numbers in parts, and the arrays of the results of parts."""
     found: dict[Definition, tuple[Write, ...]] = {}
     parts: set[Definition] = set()
     for definition, nests in writes.items():
@@ -70,9 +71,9 @@ def in_levels(
 
 
 def _cut_of(write: Write) -> _Cut | None:
-    """Where a sum is cut; None if it is short, exact or running."""
+    """Where a sum is cut; None if it is short, running or of integers."""
     reduction = write.reduction
-    if reduction is None or reduction.running or reduction.accumulate not in ("arith.addf", "arith.mulf"):
+    if reduction is None or reduction.running or reduction.accumulate != "arith.addf":
         return None
     limits, extents = _limits(write), write.extents
     if prod(extents[write.outer :]) <= limits.whole:
