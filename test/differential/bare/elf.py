@@ -58,12 +58,12 @@ def link(code: bytes, address: int, known: Mapping[str, int]) -> Linked:
         if section.kind == _RELOCATIONS and section.info in places:
             for at, info, addend in _RELOCATION.iter_unpack(code[section.offset : section.offset + section.size]):
                 place = places[section.info] + at
-                value: int = values[info >> 32] + addend
+                target = values[int(info) >> 32] + int(addend)
                 match info & 0xFFFF_FFFF:
                     case 1:  # R_X86_64_64
-                        struct.pack_into("<Q", contents, place - address, value)
+                        struct.pack_into("<Q", contents, place - address, target)
                     case 2 | 4:  # R_X86_64_PC32, R_X86_64_PLT32
-                        struct.pack_into("<i", contents, place - address, value - place)
+                        struct.pack_into("<i", contents, place - address, target - place)
                     case kind:
                         raise NotImplementedError(f"relocation {kind} of x86-64")
     return Linked(bytes(contents), symbols)
