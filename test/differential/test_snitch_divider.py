@@ -34,8 +34,10 @@ TEXTS = {
         "8:u c[{0}] = r[{0}]\n"
     ),
 }
-STREAMED = ARRAYS.replace(SCALARS, SCALARS.replace("f32", "f64"))
-STREAMED += f"\n1:s 8:f c[{{1}}] = a[{{1}}] / b[{{1}}]\n8:u 2:u {DIVIDED}\n"
+STREAMED = (
+    ARRAYS.replace(SCALARS, SCALARS.replace("f32", "f64"))
+    + f"\n1:s 8:f c[{{1}}] = a[{{1}}] / b[{{1}}]\n8:u 2:u {DIVIDED}\n"
+)
 """Quotients that no instruction can read: they go to a stream."""
 
 

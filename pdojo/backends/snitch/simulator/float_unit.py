@@ -24,6 +24,8 @@ from pdojo.backends.snitch.simulator.rounding import CANONICAL
 if TYPE_CHECKING:
     from pdojo.backends.snitch.simulator.core import Core
 
+CORE_RESPONSES = 2
+"""Capacity of the register for the memory's responses to the core (reqrsp_iso.sv, a spill register)."""
 Result: TypeAlias = tuple[int, int, float, FpuPipeline]
 """A result in the FPU: the earliest cycle in which it can leave, destination, value, pipeline."""
 Choice: TypeAlias = tuple[int, int, int]
@@ -207,14 +209,23 @@ class FloatUnit:
                 self._turn, pipeline.block.turn = turn, inner
                 if pipeline.waiting is not None:
                     self._start(pipeline, now)
-        responses = self.memory.float_responses
-        if responses and responses[0].time <= now and (responses[0].store or not port):
+        responses = self.memory.responses
+        if responses and responses[0].time <= now and self._passes(responses[0], port=port):
             self._respond(responses.popleft(), now)
             moved = True
         return moved
 
+    def _passes(self, response: Response, *, port: bool) -> bool:
+        """Whether the memory's next response is taken; `port`: the FP registers' write port is in use."""
+        if response.floating:
+            return response.store or not port
+        return len(self.memory.core_responses) < CORE_RESPONSES
+
     def _respond(self, response: Response, now: int) -> None:
-        """Take the memory's response to a load or store."""
+        """Take the memory's response to a load or store; the core's goes through a register."""
+        if not response.floating:
+            self.memory.core_responses.append(response._replace(time=now + 1))
+            return
         if not response.store:
             self.values[response.register] = response.value
             self.ready[response.register] = now + 1

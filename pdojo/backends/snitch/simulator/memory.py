@@ -39,6 +39,8 @@ class Response(NamedTuple):
     value: float | int
     store: bool
     first: bool
+    floating: bool
+    """Whether it is for the FP subsystem."""
 
 
 @dataclass
@@ -78,9 +80,9 @@ class SimulatedMemory:
         "core_taken",
         "doubles",
         "float_requests",
-        "float_responses",
         "float_taken",
         "halves",
+        "responses",
         "running",
         "trace",
         "words",
@@ -96,8 +98,11 @@ class SimulatedMemory:
         """Lanes with a job."""
         self.core_requests: deque[MemoryRequest] = deque()
         self.float_requests: deque[MemoryRequest] = deque()
+        self.responses: deque[Response] = deque()
+        """Responses of the port of core and FP subsystem. They leave in order: one that waits for a write port keeps
+        back those behind it, whoever they are for (lsu_to_tcdm.sv, reqrsp_mux.sv; m)."""
         self.core_responses: deque[Response] = deque()
-        self.float_responses: deque[Response] = deque()
+        """Responses in the core's response register, of two entries."""
         self.core_taken = self.float_taken = -1
         """The cycles in which the latest requests left their registers."""
         self._depth = configuration.stream_fifo
@@ -186,12 +191,10 @@ class SimulatedMemory:
         if who:
             self.float_requests.popleft()
             self.float_taken = now
-            # Responses to the FP subsystem pass through no register.
-            self.float_responses.append(Response(now + 1, request.register, value, request.store, request.first))
         else:
             self.core_requests.popleft()
             self.core_taken = now
-            self.core_responses.append(Response(now + 2, request.register, value, request.store, request.first))
+        self.responses.append(Response(now + 1, request.register, value, request.store, request.first, who == 1))
 
     def _store(self, request: MemoryRequest) -> None:
         word = bits(request.value) if isinstance(request.value, float) else request.value

@@ -134,7 +134,7 @@ class Complex:
         times = [lane.start for lane in memory.running]
         times += [queue[0][0] for lane in self.lanes for queue in (lane.fifo, lane.out) if queue]
         times += [queue[0].time for queue in (memory.core_requests, memory.float_requests) if queue]
-        times += [queue[0].time for queue in (memory.core_responses, memory.float_responses) if queue]
+        times += [queue[0].time for queue in (memory.core_responses, memory.responses) if queue]
         times += [result[0] for result in floats.pipe]
         if core.responses:
             times.append(core.responses[0][0])

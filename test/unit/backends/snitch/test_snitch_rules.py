@@ -28,13 +28,13 @@ def text_of(name: str) -> str:
 
 
 def simulated(text: str, configuration: Configuration = RECENT) -> Result:
-    """The simulation of a program that takes f64 at a0, memory at a1, int32 at a3."""
+    """The simulation of a program that takes f64 at a0 and a2, memory at a1, int32 at a3."""
     program = assemble(text, "rtl.s")
     placement = Placement(configuration, program)
     numbers = placement.place(np.array([1.1, 3.0, 1.7, 2.7, 0.3, 5.9, 1.3, 2.1]))
     space = placement.output((64,), np.float64)
     integers = placement.place(np.arange(1, 17, dtype=np.int32))
-    arguments = {"a0": numbers.address, "a1": space.address, "a3": integers.address}
+    arguments = {"a0": numbers.address, "a1": space.address, "a2": numbers.address, "a3": integers.address}
     return simulate(program, configuration, arguments=arguments, memory=placement.memory, trace=True)
 
 
@@ -99,6 +99,11 @@ def test_intervals_of_single_divisions() -> None:
 def test_integer_divisions(name: str, bits: int) -> None:
     """Two constants, the division, its use 4 cycles and the bits of the quotient later, and the return."""
     assert core_cycles(text_of(name)) == BEFORE + 2 + 4 + bits + 2
+
+
+def test_responses_of_the_memory_leave_in_order() -> None:
+    """111 cycles on RTL: in every second iteration `flw` waits for the write port, and `lw` behind it waits, too."""
+    assert core_cycles(text_of("responses-in-order")) == 111
 
 
 def test_a_program_that_divides() -> None:
