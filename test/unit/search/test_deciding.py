@@ -171,3 +171,21 @@ def test_the_least_sizes_are_those_of_counting_down() -> None:
         assert found == counted_down(most, whole, less, demands)
         reduced += found > 0
     assert reduced > 500
+
+
+HUGE = {
+    "one axis": "{n} y[{{0}}] = max(x[{{0}}], 0)",
+    "windows": "{n}\n| y[{{0}}] = 0\n| 3 y[{{0}}] += x[{{0}}+{{1}}]",
+    "sums": "{n} t[{{0}}] = exp(x[{{0}}])\ns[] = 0\n{n} s[] += t[{{0}}]\n{n} y[{{0}}] = t[{{0}}] / s[]",
+}
+
+
+@pytest.mark.parametrize("name", ["x86-64-avx512", "toy", "snitch", "nvidia-sm90"])
+@pytest.mark.parametrize("statements", HUGE.values(), ids=HUGE)
+def test_passes_do_not_count_the_iterations_of_an_axis(statements: str, name: str) -> None:
+    extent = 1 << 40
+    arrays = f"x f32 [{extent + 2}] heap\ny f32 [{extent}] heap\nt f32 [{extent}] heap\ns f32 [] heap\n"
+    used = "".join(line for line in arrays.splitlines(keepends=True) if f"{line[0]}[" in statements)
+    (kernel,) = parse_notation(f"kernel k(x) -> (y)\n{used}\n{statements.format(n=extent)}\n")
+    tuning = make_moves(with_alignment(kernel, 64), machine(name), "heuristic")
+    assert verify_moves(tuning).fault is None
