@@ -127,10 +127,11 @@ def replace_file(target: Path, data: bytes, mode: int | None = None) -> None:
             file.write(data)
         temporary.chmod(_mode(target) if mode is None else mode)
         temporary.replace(target)
-    except OSError as error:
+    except BaseException as error:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
-        error.filename, error.filename2 = os.fspath(target), None
+        if isinstance(error, OSError):
+            error.filename, error.filename2 = os.fspath(target), None
         raise
 
 

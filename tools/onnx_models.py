@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -50,7 +51,8 @@ def run_model(given: argparse.Namespace) -> None:
     with phase(console, "reading the model"):
         model = onnx.load(given.program)
         inputs = random_inputs(model, given.shape, given.seed)
-    with Database.existing() as database, phase(console, "compiling"):
+    # On terminals, the compilation shows its own progress.
+    with Database.existing() as database, nullcontext() if console.is_terminal else phase(console, "compiling"):
         callable_model = model.compile(machine, threads=given.threads, database=database)
         compiled, arrays = callable_model.prepare(**inputs)
     static = compiled.model

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -21,6 +22,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import machine_to_json
 from pdojo.dialect.notation import parse_notation
 from pdojo.files import cache_folder
+from pdojo.model.progress import progress
 from pdojo.search.engine.pool import shared_map
 from pdojo.search.tuning.scheduled_kernel import make_moves
 
@@ -59,7 +61,7 @@ class KernelRequest:
 def compile_kernels(requests: Sequence[KernelRequest], *, cached: bool = True) -> list[ObjectCode]:
     """The code of all kernels, in order; `cached` reads and extends the user's cache.
 
-    Raises LoweringError if the machine lacks what a kernel uses.
+    A terminal shows the progress. Raises LoweringError if the machine lacks what a kernel uses.
     """
     files = FileCache(cache_folder("kernels"), ".kernel", MOST_BYTES) if cached else None
     keys = [request.key for request in requests]
@@ -73,10 +75,16 @@ def compile_kernels(requests: Sequence[KernelRequest], *, cached: bool = True) -
             found[key] = ObjectCode.from_json(json.loads(known))
     # Long programs first, so that all processes end at about the same time.
     order = sorted(missing, key=lambda key: -len(missing[key].text))
-    for key, code in zip(order, shared_map(_code, [missing[key] for key in order]), strict=True):
-        found[key] = code
-        if files is not None:
-            files.store(key, json.dumps(code.to_json()).encode())
+    # An interrupt ends the other processes at once, wherever it comes.
+    with (
+        closing(shared_map(_code, [missing[key] for key in order])) as codes,
+        progress("compiling", len(order)) as count,
+    ):
+        for key, code in zip(order, codes, strict=True):
+            found[key] = code
+            if files is not None:
+                files.store(key, json.dumps(code.to_json()).encode())
+            count()
     return [found[key] for key in keys]
 
 

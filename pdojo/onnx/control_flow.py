@@ -258,6 +258,8 @@ def _split(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]
     given = scope.find(proto.input[1]) if len(proto.input) > 1 else None
     length = value.shape[axis]
     if given is None:
+        if length > _LONGEST:
+            refuse(proto, f"an axis of {length} elements is split into more than {_LONGEST} parts")
         sizes, keeps = [1] * length, bool(attributes.get("keepdims", 1))
     else:
         split, keeps = importer.need(given, proto), True
@@ -266,6 +268,8 @@ def _split(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]
         if not split.ndim and split < 1:
             refuse(proto, f"{split} is no size")
         step = int(split) if not split.ndim else 0
+        if step and length > step * _LONGEST:
+            refuse(proto, f"parts of {step} elements of an axis of {length} are more than {_LONGEST}")
         sizes = [int(size) for size in split] if split.ndim else [min(step, length - n) for n in range(0, length, step)]
     if sum(sizes) != length or min(sizes, default=1) < 1 or len(sizes) > _LONGEST:
         refuse(proto, f"sizes {sizes} do not split an axis of {length}")

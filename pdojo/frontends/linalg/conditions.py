@@ -59,5 +59,7 @@ def _changes(branch: scf.IfOp, comparison: arith.CmpiOp, scalars: Scalars) -> li
     (depth,) = difference.variables()
     holds = HOLDS[arith.CMPI_COMPARISON_OPERATIONS[comparison.predicate.value.data].lstrip("su")]
     slope, offset = difference.coefficient(depth), difference.constant
-    truths = [holds(slope * i + offset) for i in range(scalars.at.extents[depth])]
-    return [(depth, i + 1) for i, (before, after) in enumerate(pairwise(truths)) if before != after]
+    # The truth changes where the difference passes 0 only.
+    root = -offset // slope
+    near = range(max(root - 1, 0), min(root + 3, scalars.at.extents[depth]))
+    return [(depth, i + 1) for i, j in pairwise(near) if holds(slope * i + offset) != holds(slope * j + offset)]

@@ -3,8 +3,8 @@
 A `SizedKernel` gives a kernel at any sizes. The trace determines constraints on the scopes (`ExtentConstraint`): a
 scope cut by tiles of 32 with a remainder of 20 keeps that remainder, and several whole tiles if it had several. The
 sizes are the smallest that meet the constraints. Parameters that contain an extent, such as the place of a peel, are
-rewritten; tiles, vectors and everything else stay. The small program counts only if its text equals the large one's
-except for the numbers, before the first move and after the last.
+rewritten, and so are shares of threads; smaller tiles, vectors and everything else stay. The small program counts only
+if its text equals the large one's except for the numbers, before the first move and after the last.
 
 An exact comparison of the small programs shows that these moves keep the meaning at these sizes, with every tile,
 peeled part and guard. It is no proof for the large sizes: a defect that needs more iterations stays unnoticed. Every
@@ -14,6 +14,7 @@ move's legality is checked at the small sizes as it was at the large ones.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
@@ -28,7 +29,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import PdojoError
 from pdojo.kernels import Workload
-from pdojo.search.tuning.extent_constraints import ExtentConstraint, constraints_of
+from pdojo.search.tuning.extent_constraints import ExtentConstraint, constraints_of, share_count
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Step
 
@@ -177,13 +178,46 @@ def _least_sizes(
     for names in groups.values():
         step = lcm(*(slopes[name].step for name in names))
         less = [sum(slopes[n].less[k] * (step // slopes[n].step) for n in names) for k in range(len(extents))]
-        for count in range((found[names[0]] - 1) // step, 0, -1):
-            smaller = [extent - count * part for extent, part in zip(extents, less, strict=True)]
-            if all(demand.is_met(whole, smaller, least) for demand in demands):
-                extents = smaller
-                found |= {name: found[name] - count * step for name in names}
-                break
+        count = most_steps((found[names[0]] - 1) // step, whole, extents, less, demands, least)
+        extents = _after(count, extents, less)
+        found |= {name: found[name] - count * step for name in names}
     return found
+
+
+def most_steps(
+    most: int,
+    whole: Sequence[int],
+    extents: Sequence[int],
+    less: Sequence[int],
+    demands: Sequence[ExtentConstraint],
+    least: int,
+) -> int:
+    """The greatest number of steps, up to `most`, that meets all demands, each step taking `less` off the extents.
+
+    0 if there is none. The remainders recur, so that only the last period of steps is tried.
+    """
+    try:
+        periods = [demand.period(extents, less) for demand in demands]
+    except ValueError:
+        return 0
+    stride, period = (lcm(*column) for column in zip((1, 1), *periods, strict=True))
+    # Steps make these extents smaller, so that too many of them stay too many.
+    shrinking = [demand for demand in demands if all(less[k] >= 0 for k in demand.scopes)]
+
+    def is_too_small(count: int) -> bool:
+        return not all(demand.is_enough(whole, _after(count, extents, less), least) for demand in shrinking)
+
+    end = bisect_left(range(1, most + 1), True, key=is_too_small)
+    end -= end % stride
+    for count in range(end, max(end - period, 0), -stride):
+        if all(demand.is_met(whole, _after(count, extents, less), least) for demand in demands):
+            return count
+    return 0
+
+
+def _after(count: int, extents: Sequence[int], less: Sequence[int]) -> list[int]:
+    """The extents after steps."""
+    return [extent - count * part for extent, part in zip(extents, less, strict=True)]
 
 
 # Moves
@@ -200,7 +234,7 @@ def _played(game: Game, family: SizedKernel, sizes: Mapping[str, int], limit: in
     steps = game.trace.steps
     start = 0
     for number, step in enumerate(steps):
-        if step.move.name not in ("peel_scope", "insert_op"):
+        if step.move.name not in ("peel_scope", "insert_op") and share_count(step, game.places[number].extent) is None:
             continue
         if small.replay(steps[start:number]) or not _rewritten(game, small, number, step):
             return None
@@ -232,7 +266,10 @@ def _numbers(large: Nest, small: Nest) -> dict[int, list[int]]:
 def _rewritten(game: Game, small: Game, number: int, step: Step) -> bool:
     """Make a move with rewritten extents; returns False if no rewriting applies."""
     params = dict(step.resolved.params)
-    if step.move.name == "peel_scope":
+    count = share_count(step, game.places[number].extent)
+    if count is not None:
+        choices = iter([{"size": _extent(small, step) // count}])
+    elif step.move.name == "peel_scope":
         choices = _peeled(game.places[number].extent, int(str(params["after"])), small, step)
     else:
         # Extents at this move: earlier moves may have collapsed scopes and dimensions.
@@ -249,9 +286,14 @@ def _rewritten(game: Game, small: Game, number: int, step: Step) -> bool:
 
 def _peeled(extent: int, after: int, small: Game, step: Step) -> Iterator[dict[str, str | int]]:
     """Rewrite the parameters of a peel so that the shorter part keeps its iterations."""
-    here = small.program.nest.by_id.get(step.resolved.at.removeprefix("%"))
-    now = getattr(here, "extent", 0)
+    now = _extent(small, step)
     yield {"after": after if 2 * after <= extent else now - (extent - after)}
+
+
+def _extent(small: Game, step: Step) -> int:
+    """The small extent of the scope of a move; 0 if there is no such scope."""
+    here = small.program.nest.by_id.get(step.resolved.at.removeprefix("%"))
+    return getattr(here, "extent", 0)
 
 
 def _inserted(params: Mapping[str, str | int], numbers: Mapping[int, Sequence[int]]) -> Iterator[dict[str, str | int]]:

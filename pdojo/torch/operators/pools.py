@@ -72,7 +72,7 @@ def max_pool_backward(
     tables: list[list[list[int]]] = []
     for extent, places, k, s, p, d in rows:
         parts = [range(place * s - p, place * s - p + k * d, d) for place in range(places)]
-        tables.append([[place for place, each in enumerate(parts) if at in each] for at in range(extent)])
+        tables.append(holding(parts, extent))
     # x[..., h, w, t, u]: the t-th window over row h, and the u-th over column w.
     most = [max(1, *(len(row) for row in table)) for table in tables]
     shape = (*lead, *extents, *most)
@@ -146,9 +146,18 @@ def avg_pool_backward(
             found = found / along(
                 lengths(windows if count_include_pad else inside), gradient.rank, lead + axis, found.dtype
             )
-        sources = [[place for place, each in enumerate(inside) if at in each] for at in range(extent)]
-        found = gathered("+", found, lead + axis, sources)
+        found = gathered("+", found, lead + axis, holding(inside, extent))
     return found if divisor_override is None else found / divisor_override
+
+
+def holding(windows: Sequence[range], extent: int) -> list[list[int]]:
+    """The numbers of the windows that hold each element of an axis, ascending."""
+    found: list[list[int]] = [[] for _ in range(extent)]
+    for number, window in enumerate(windows):
+        for element in window:
+            if 0 <= element < extent:
+                found[element].append(number)
+    return found
 
 
 def lengths(parts: Sequence[range]) -> list[int]:
@@ -219,6 +228,5 @@ def adaptive_avg_pool_backward(call: Call, gradient: Array, x: Array) -> Array:
     for axis in range(x.rank - rank, x.rank):
         windows = _adaptive(x.shape[axis], gradient.shape[axis])
         found = found / along(lengths(windows), x.rank, axis, found.dtype)
-        sources = [[place for place, each in enumerate(windows) if at in each] for at in range(x.shape[axis])]
-        found = gathered("+", found, axis, sources)
+        found = gathered("+", found, axis, holding(windows, x.shape[axis]))
     return found

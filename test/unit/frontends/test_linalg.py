@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -18,6 +19,7 @@ from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.syntax import names_of
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import ConversionError, InvalidKernel, NotationError
 from pdojo.frontends.linalg.convert import ConvertLinalgToPdojoPass
 
@@ -539,3 +541,50 @@ def test_permissions_that_xdsl_does_not_know_are_left_out() -> None:
 def test_too_many_bits() -> None:
     with pytest.raises(NotationError, match=r"3:29: error: 0x1FF800000 has more bits than f32"):
         pdojo.parse(BITS.format(type="f32", low="0x1FF800000", high=1.0, nan=2.0))
+
+
+CHOSEN = """
+func.func @f(%x: tensor<EXTENTxf32>, %z: tensor<EXTENTxf32>) -> tensor<EXTENTxf32> {
+  %e = tensor.empty() : tensor<EXTENTxf32>
+  %y = linalg.generic {indexing_maps = [#one, #one, #one], iterator_types = ["parallel"]}
+      ins(%x, %z : tensor<EXTENTxf32>, tensor<EXTENTxf32>) outs(%e : tensor<EXTENTxf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %i = linalg.index 0 : index
+    %k = arith.constant NUMBER : index
+    %c = arith.cmpi PREDICATE, LEFT, RIGHT : index
+    %s = scf.if %c -> (f32) {
+      scf.yield %a : f32
+    } else {
+      scf.yield %b : f32
+    }
+    linalg.yield %s : f32
+  } -> tensor<EXTENTxf32>
+  func.return %y : tensor<EXTENTxf32>
+}
+"""
+COMPARE = {"slt": operator.lt, "sle": operator.le, "sgt": operator.gt, "sge": operator.ge, "eq": operator.eq,
+           "ne": operator.ne}  # fmt: skip
+
+
+def chosen(extent: int, number: int, predicate: str, *, reverse: bool = False) -> str:
+    left, right = ("%k", "%i") if reverse else ("%i", "%k")
+    words = {"EXTENT": extent, "NUMBER": number, "PREDICATE": predicate, "LEFT": left, "RIGHT": right}
+    text = MAPS + CHOSEN
+    for word, value in words.items():
+        text = text.replace(word, str(value))
+    return text
+
+
+@pytest.mark.parametrize("predicate", COMPARE)
+def test_branches_cut_the_iterations_where_a_comparison_changes(predicate: str) -> None:
+    x, z = np.arange(6, dtype=F), -np.arange(6, dtype=F) - 1
+    for number in range(-1, 8):
+        for reverse in (False, True):
+            kernel = pdojo.parse(chosen(6, number, predicate, reverse=reverse))
+            operands = (number, np.arange(6)) if reverse else (np.arange(6), number)
+            np.testing.assert_array_equal(results(kernel, x, z)[0], np.where(COMPARE[predicate](*operands), x, z))
+
+
+def test_branches_of_a_huge_axis_are_not_tried_one_by_one() -> None:
+    kernel = pdojo.parse(chosen(1 << 40, 1 << 39, "eq"))
+    assert [scope.extent for scope in nest_of(kernel).scopes] == [1 << 39, (1 << 39) - 1]

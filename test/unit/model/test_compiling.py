@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from threading import Timer
 
 import numpy as np
 import pytest
@@ -16,7 +23,7 @@ from pdojo.dialect.machines.measured import ProcessorMeasurements
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import UsageError
-from pdojo.model import compiling
+from pdojo.model import compiling, progress
 from pdojo.model.compiling import KernelRequest, compile_kernels
 from pdojo.search.engine import pool
 
@@ -160,3 +167,103 @@ def test_a_refused_kernel_is_refused_by_other_processes_too(monkeypatch: pytest.
     monkeypatch.setattr(pool, "_processors", lambda: 2)
     with pytest.raises(UsageError, match="unknown pass 'wrong'"):
         compile_kernels([request(2), request(3, expert="wrong")])
+
+
+# Progress and interrupts
+
+
+def terminal_output(requests: list[KernelRequest], monkeypatch: pytest.MonkeyPatch) -> str:
+    """The bytes that a terminal gets on standard error while kernels are compiled."""
+    master, slave = os.openpty()
+    with os.fdopen(slave, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        compile_kernels(requests)
+        stream.write("end")
+    text = ""
+    while not text.endswith("end"):
+        text += os.read(master, 1 << 16).decode()
+    os.close(master)
+    return text
+
+
+def test_a_terminal_shows_how_many_kernels_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = progress.Timer
+
+    def at_once(_: float, function: Callable[[], None]) -> Timer:
+        function()
+        return original(0.0, lambda: None)
+
+    assert terminal_output([request(2)], monkeypatch) == "end"
+    monkeypatch.setattr(progress, "Timer", at_once)
+    shown = terminal_output([request(2), request(3), request(4)], monkeypatch)
+    assert re.search(r"compiling.*0/2.*0:00:0", shown, re.DOTALL)
+    assert "2/2" in shown
+    assert terminal_output([request(2), request(3)], monkeypatch) == "end"
+
+
+def test_nothing_is_shown_without_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "SILENT", 0.0)
+    compile_kernels([request(2)])
+    monkeypatch.setattr(sys, "stderr", None)
+    compile_kernels([request(3)])
+    assert capsys.readouterr() == ("", "")
+
+
+INTERRUPTED = """
+import signal, sys, time
+from pdojo.backends.llvm.objects import ObjectCode
+from pdojo.dialect.machines.registry import host
+from pdojo.model import compiling, progress
+from pdojo.model.compiling import KernelRequest, compile_kernels
+from pdojo.search.engine import pool
+
+pool.PATIENCE, pool._processors = 0.0, lambda: 2
+held = pool.Pool
+def announced(*given):
+    made = held(*given)
+    results = made.map
+    def map_and_announce(*arguments):
+        found = results(*arguments)
+        print(*made.processes, flush=True)
+        return found
+    made.map = map_and_announce
+    return made
+pool.Pool = announced
+if sys.argv[1] == "storing":
+    compiling.FileCache.store = lambda *_: signal.raise_signal(signal.SIGINT)
+text = sys.stdin.read()
+try:
+    compile_kernels([KernelRequest(text.format(number=n), host(), "heuristic") for n in range(2, 500)])
+except KeyboardInterrupt as error:
+    kept = error  # its traceback keeps all frames
+    print("interrupted", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("moment", ["waiting", "storing"])
+def test_an_interrupt_ends_all_processes_and_leaves_no_half_written_files(moment: str, folder: Path) -> None:
+    """Also if the exception is kept, as an interactive session does."""
+    command = [sys.executable, "-c", INTERRUPTED, moment]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as run:
+        assert run.stdin is not None
+        assert run.stdout is not None
+        assert run.stderr is not None
+        run.stdin.write(TEXT)
+        run.stdin.close()
+        others = [int(word) for word in run.stdout.readline().split()]
+        assert others
+        if moment == "waiting":
+            os.killpg(run.pid, signal.SIGINT)
+        try:
+            assert run.stdout.readline() == "interrupted\n"
+            for other in others:
+                with pytest.raises(ProcessLookupError):
+                    os.kill(other, 0)
+            assert {path.suffix for path in folder.parent.rglob("*") if path.is_file()} <= {".kernel"}
+        finally:
+            run.kill()
+        assert run.stderr.read() == ""

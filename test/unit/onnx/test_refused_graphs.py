@@ -152,6 +152,8 @@ CONTRADICTIONS: dict[str, tuple[ModelProto, str]] = {
                  {"x": []}, {"c": True}),
         "",
     ),
+    "parts of a split": (model_of(node("SplitToSequence", "x s"), {"x": [1 << 20]}, {"s": 1}), "more than 1024"),
+    "a split into elements": (model_of(node("SplitToSequence", "x", keepdims=0), {"x": [1 << 20]}), "more than 1024"),
     "sizes of a split": (model_of(node("SplitToSequence", "x s"), {"x": [4]}, {"s": 0}), "0 is no size"),
     "dimensions of sizes": (model_of(node("SplitToSequence", "x s"), {"x": [4]}, {"s": [[2, 2]]}), "2 dimensions"),
 }  # fmt: skip

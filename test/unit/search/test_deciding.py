@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -11,6 +14,8 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import workload
+from pdojo.search.tuning import shrink
+from pdojo.search.tuning.extent_constraints import ExtentConstraint
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.search.tuning.shrink import family_of, shrunk
 from pdojo.search.tuning.verify import verify_moves
@@ -126,3 +131,61 @@ def test_a_trace_of_another_program_is_not_taken_for_the_same() -> None:
     assert small is not None
     digits = re.compile(r"\d+")
     assert digits.sub("#", print_notation(small.after)) == digits.sub("#", print_notation(tuning.after))
+
+
+@pytest.mark.parametrize("extent", [1 << 20, (1 << 20) + 3, 1 << 40])
+def test_shares_of_threads_of_a_huge_axis_become_small(extent: int) -> None:
+    """Neither the sizes nor the instances are counted one by one."""
+    (kernel,) = parse_notation(
+        f"kernel mean(x) -> (y)\nx f32 [{extent}] heap\ny f32 [] heap\n\n"
+        f"y[] = 0\n{extent} y[] += x[{{0}}]\ny[] = y[] / 1024\n"
+    )
+    tuning = make_moves(kernel, replace(machine("x86-64-avx512"), threads=2), "heuristic")
+    decision = verify_moves(tuning)
+    assert decision.is_reduced
+    assert re.fullmatch(r"exact oracle at reduced sizes \(\d+ as \d{3}\): the same meaning", decision.said)
+    if extent == 1 << 20:
+        assert "parallelize" in {step.move.name for step in tuning.game.trace.steps}
+
+
+def counted_down(most: int, whole: Sequence[int], less: Sequence[int], demands: Sequence[ExtentConstraint]) -> int:
+    for steps in range(most, 0, -1):
+        smaller = [extent - steps * part for extent, part in zip(whole, less, strict=True)]
+        if all(demand.is_met(whole, smaller, 2) for demand in demands):
+            return steps
+    return 0
+
+
+def test_the_least_sizes_are_those_of_counting_down() -> None:
+    random = Random(1)
+    reduced = 0
+    for _ in range(2000):
+        count = random.randint(1, 4)
+        whole, less = ([random.choice(numbers) for _ in range(count)] for numbers in (range(1, 60), (0, 0, 1, 1, 2, 3)))
+        demands = [ExtentConstraint((k,), 1) for k in range(count)]
+        for _ in range(random.randint(0, 3)):
+            scopes = tuple(random.sample(range(count), random.randint(1, min(count, 2))))
+            demands.append(ExtentConstraint(scopes, random.choice((0, 2, 3, 4, 8, 16)), random.randint(0, 2)))
+        most = random.randint(0, 70)
+        found = shrink.most_steps(most, whole, whole, less, demands, 2)
+        assert found == counted_down(most, whole, less, demands)
+        reduced += found > 0
+    assert reduced > 500
+
+
+HUGE = {
+    "one axis": "{n} y[{{0}}] = max(x[{{0}}], 0)",
+    "windows": "{n}\n| y[{{0}}] = 0\n| 3 y[{{0}}] += x[{{0}}+{{1}}]",
+    "sums": "{n} t[{{0}}] = exp(x[{{0}}])\ns[] = 0\n{n} s[] += t[{{0}}]\n{n} y[{{0}}] = t[{{0}}] / s[]",
+}
+
+
+@pytest.mark.parametrize("name", ["x86-64-avx512", "toy", "snitch", "nvidia-sm90"])
+@pytest.mark.parametrize("statements", HUGE.values(), ids=HUGE)
+def test_passes_do_not_count_the_iterations_of_an_axis(statements: str, name: str) -> None:
+    extent = 1 << 40
+    arrays = f"x f32 [{extent + 2}] heap\ny f32 [{extent}] heap\nt f32 [{extent}] heap\ns f32 [] heap\n"
+    used = "".join(line for line in arrays.splitlines(keepends=True) if f"{line[0]}[" in statements)
+    (kernel,) = parse_notation(f"kernel k(x) -> (y)\n{used}\n{statements.format(n=extent)}\n")
+    tuning = make_moves(with_alignment(kernel, 64), machine(name), "heuristic")
+    assert verify_moves(tuning).fault is None

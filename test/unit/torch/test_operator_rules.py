@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from pdojo.torch.decompositions import decompositions
 from pdojo.torch.keys import key_of
+from pdojo.torch.operators import pools
 from pdojo.torch.operators.registry import RULES, Call
 from unit.torch.harness import check, planned
 
@@ -332,3 +333,9 @@ def test_results_that_nobody_reads_have_no_rule() -> None:
     plan, _ = planned(A.max.dim, numbers(3, 5), 1, read=[0])
     graph = plan.regions[0].graph([key_of(plan.outputs[0])])
     assert [len(operation.made) for operation in graph.operations] == [1]
+
+
+def test_windows_over_a_long_axis_are_not_compared_with_every_element() -> None:
+    extent = 1 << 18
+    found = pools.holding([range(start, start + 3) for start in range(0, extent, 2)], extent)
+    assert [found[k] for k in (0, 1, 2, 3, extent - 2)] == [[0], [0], [0, 1], [1], [extent // 2 - 2, extent // 2 - 1]]

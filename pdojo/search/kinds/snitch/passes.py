@@ -97,7 +97,7 @@ def unroll(builder: PassBuilder, when: Callable[[Leaf], bool] = lambda _: True) 
         each = _instances(scope) // scope.extent
         if each <= builder.game.machine.snitch.frep_instructions and _needs_no_load(scope):
             continue
-        most = max(n for n in range(1, scope.extent + 1) if scope.extent % n == 0 and (n == 1 or n * each <= UNROLLED))
+        most = max(n for n in range(1, min(scope.extent, max(UNROLLED // each, 1)) + 1) if scope.extent % n == 0)
         if most > 1:
             builder.transact(lambda scope=scope, most=most: _unroll(builder, scope, most))
 
