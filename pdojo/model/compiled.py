@@ -181,7 +181,7 @@ class CompiledModel:
         if executable.constants is None:
             return executable, [self._slot(operands[p.name]) for p in executable.arguments]
         known = {p.name: _bound(_known(operands[p.name])) for p in executable.parameters if p.constant}
-        held = executable.bind_constants(**known).held
+        held = executable.bound_constants(**known)
         return executable, [
             self._held(held[p.name]) if p.name in held else self._slot(operands[p.name]) for p in executable.arguments
         ]

@@ -17,5 +17,6 @@ from pdojo.torch.checking import WrongKernel
 from pdojo.torch.compiling import compile
 from pdojo.torch.explaining import Explanation, explain
 from pdojo.torch.fallbacks import FallbackWarning
+from pdojo.torch.statics import LateChangeWarning
 
-__all__ = ["Explanation", "FallbackWarning", "WrongKernel", "compile", "explain"]
+__all__ = ["Explanation", "FallbackWarning", "LateChangeWarning", "WrongKernel", "compile", "explain"]

@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
+from time import perf_counter
 from typing import Any, TypeAlias
 
 import torch
@@ -28,7 +29,7 @@ from pdojo.torch.planning import plan
 from pdojo.torch.program import Program, plain_region
 from pdojo.torch.recurrent_layers import keep_recurrent_layers
 from pdojo.torch.skipping import warn_of_skipped_functions
-from pdojo.torch.statics import Statics, can_be_constant
+from pdojo.torch.statics import LateChangeWarning, Statics, can_be_constant
 from pdojo.torch.tuning import compile_tuned
 
 _MOST_CHANGES = 2
@@ -91,6 +92,8 @@ class CompiledGraph:
         self._static = tuple(static)
         self._statics: Statics | None = None
         self._changes = 0
+        self._seconds = 0.0
+        """The time of the last call."""
         self._is_full = False
         self._symbolic = _has_symbols(module)
 
@@ -104,7 +107,10 @@ class CompiledGraph:
         if program is None:
             with self._lock:
                 program = self._made(key, arguments)
-        return list(self.module(*arguments)) if program is None else program(arguments)
+        begin = perf_counter()
+        found = list(self.module(*arguments)) if program is None else program(arguments)
+        self._seconds = perf_counter() - begin
+        return found
 
     def _made(self, key: tuple[int, object], arguments: Sequence[Any]) -> Program | None:
         """The program for a key, made if there is none; None if PyTorch runs the graph."""
@@ -132,7 +138,7 @@ class CompiledGraph:
         if self._statics is None:
             self._static = tuple(position for position in self._static if can_be_constant(arguments[position]))
         tensors = [arguments[position] for position in self._static]
-        if self._statics is not None and not self._statics.unchanged(tensors):
+        if self._statics is not None and not self._are_unchanged(self._statics, tensors):
             self.programs.clear()
             self._statics = None
             self._changes += 1
@@ -141,6 +147,15 @@ class CompiledGraph:
                 return
         if self._statics is None:
             self._statics = Statics(tensors)
+
+    def _are_unchanged(self, statics: Statics, tensors: Sequence[torch.Tensor]) -> bool:
+        """Whether no change of the constants is found; one that was found late is said."""
+        if not statics.unchanged(tensors):
+            return False
+        late = statics.late_change(self._seconds)
+        if late is not None:
+            warnings.warn(late, LateChangeWarning, stacklevel=2)
+        return late is None
 
     def _warn_of_shapes(self) -> None:
         if not self._is_full:

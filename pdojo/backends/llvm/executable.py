@@ -137,8 +137,8 @@ class LoadedKernel:
     def bind_constants(self, /, **named: AnyArray) -> BoundKernel:
         """Bind the constant inputs, by name, and compute the constants once.
 
-        The result takes the other arrays. The bytes of the constant inputs must not change as long as it is used.
-        Raises UsageError for a kernel without constants, and for an array that is missing or does not fit.
+        The result takes the other arrays, and has copies of the constant inputs, so that their later changes have no
+        effect. Raises UsageError for a kernel without constants, and for an array that is missing or does not fit.
 
         >>> import numpy as np
         >>> import pdojo
@@ -156,6 +156,15 @@ class LoadedKernel:
         >>> bound(np.arange(4, dtype=np.float32))
         array([0., 1., 2., 3.], dtype=float32)
         """
+        inputs = {p.name for p in self.parameters if p.constant}
+        held = self.bound_constants(**named)
+        return BoundKernel(self, {name: _copied(each) if name in inputs else each for name, each in held.items()})
+
+    def bound_constants(self, /, **named: AnyArray) -> dict[str, NDArray[Any]]:
+        """The constants that calls read, by name: computed ones, and constant inputs as they are, not copied.
+
+        Raises UsageError as `bind_constants` does.
+        """
         bound = tuple(p for p in self.parameters if p.constant)
         if not bound and self.constants is None:
             raise UsageError(f"kernel '{self.name}' has no constant arrays; they are declared 'const'")
@@ -163,12 +172,13 @@ class LoadedKernel:
         given = {p.name: array for p, array in zip(bound, views, strict=True)}
         made = {} if self.constants is None else self.constants.computed(given)
         known = {**given, **made}
-        return BoundKernel(self, {p.name: known[p.name] for p in self.arguments if p.name in known})
+        return {p.name: known[p.name] for p in self.arguments if p.name in known}
 
     def bind(self, /, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
         """Check the arrays once, and compute the constants.
 
-        The returned function runs the kernel on the arrays with almost no overhead.
+        The returned function runs the kernel on the arrays with almost no overhead. Nothing is copied: the bytes of
+        constant inputs must not change as long as it is used.
         """
         return self.bound(self._memory(CallArguments.of(self.name, self.parameters, arrays, named).views))
 
@@ -220,6 +230,13 @@ class LoadedKernel:
             workspace = _Workspace.of(size)
         self._function(*pointers, workspace.address, self.threads)
         self._workspaces.append(workspace)
+
+
+def _copied(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy in aligned memory."""
+    copy = aligned_empty(array.shape, array.dtype)
+    copy[...] = array
+    return copy
 
 
 @dataclass(eq=False, repr=False)

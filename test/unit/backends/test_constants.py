@@ -75,11 +75,12 @@ def test_unbound_calls_compute_constants() -> None:
 
 
 def test_bound_calls_keep_constants() -> None:
-    weights = W.copy()
-    bound = compiled().bind_constants(w=weights, v=V)
+    weights, factors = W.copy(), V.copy()
+    bound = compiled().bind_constants(w=weights, v=factors)
     assert is_right(bound(X), X)
-    # The callable does not look at `w` any more: only the binding part reads it.
+    # Only the binding part reads `w`, and calls read a copy of `v`.
     weights[:] = 0
+    factors[:] = 0
     assert is_right(bound(x=X + 1), X + 1)
     assert sorted(bound.held) == ["p", "v"]
     assert [p.name for p in bound.parameters] == ["x", "y", "c"]
@@ -116,7 +117,7 @@ def test_refusals() -> None:
         bound(X, w=W)
     memory = V.copy()
     with pytest.raises(UsageError, match="'v' and 'y' overlap"):
-        run.bind_constants(w=W, v=memory)(X, y=memory)
+        run(X, W, memory, y=memory)
     with pytest.raises(UsageError, match="no constant arrays"):
         pdojo.compile("relu:2x4").bind_constants()
 

@@ -31,8 +31,9 @@ def module_of(
     filled = [next(nodes) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     args, kwargs = tree_unflatten(filled, tree)
     call = graph.call_function(operator, tuple(args), kwargs)
-    several = len(operator._schema.returns) > 1
-    numbers = range(len(operator._schema.returns)) if read is None else read
+    returns = operator._schema.returns
+    several = len(returns) > 1 or isinstance(returns[0].type, torch.ListType)
+    numbers = range(len(returns)) if read is None else read
     graph.output(tuple(graph.call_function(getitem, (call, n)) for n in numbers) if several else (call,))
     module = GraphModule({}, graph)
     FakeTensorProp(module, FakeTensorMode()).propagate(*tensors)
