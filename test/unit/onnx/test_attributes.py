@@ -159,6 +159,10 @@ EQUAL: dict[str, tuple[Case, dict[str, Any]]] = {
         ("ConvTranspose", [IMAGE, BLOCK], {"strides": [2, 2], "output_shape": [14, 9]}),
         {"strides": [2, 2], "pads": [1, 1, 0, 0]},
     ),
+    "ConvTranspose, output_shape and output_padding": (
+        ("ConvTranspose", [IMAGE, BLOCK], {"strides": [2, 2], "output_shape": [14, 9], "output_padding": [1, 1]}),
+        {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 1]},
+    ),
     "MaxPool, SAME_LOWER": (
         ("MaxPool", [IMAGE], {"kernel_shape": [2, 3], "strides": [2, 2], "auto_pad": "SAME_LOWER"}),
         {"kernel_shape": [2, 3], "strides": [2, 2], "pads": [1, 1, 0, 1]},
