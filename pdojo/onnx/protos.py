@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -25,6 +24,7 @@ from onnx import (
     helper,
     numpy_helper,
 )
+from onnx import __version__ as ONNX_VERSION  # noqa: N812
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 
 from pdojo.errors import UsageError
@@ -80,7 +80,7 @@ def _check_versions(model: ModelProto) -> None:
         if not least <= each.version <= most:
             raise UsageError(
                 f"the model needs version {each.version} of the operators of '{domain or 'ai.onnx'}'; "
-                f"onnx {version('onnx')} has versions {least} to {most}"
+                f"onnx {ONNX_VERSION} has versions {least} to {most}"
             )
 
 

@@ -124,7 +124,8 @@ def max_unpool(node: Node) -> Array:
     least = [(extent - 1) * s - before - after + k for extent, s, (before, after), k in rows]
     if x.size * prod(least) > _MOST_COMPARISONS:
         node.refuse(
-            f"its {x.size} indices are computed, and each would be compared with the {prod(least)} places of a channel"
+            f"each of its {x.size} indices would be compared with the {prod(least)} places of a channel; "
+            f"{_MOST_COMPARISONS} comparisons are made"
         )
     shape = (*x.shape[:2], *least)
     found = _placed(x, indices, shape)

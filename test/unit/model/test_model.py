@@ -555,3 +555,19 @@ def test_concatenations_inside_others_and_of_one_tensor(kept: tuple[int, ...], c
             np.testing.assert_allclose(ours, theirs, rtol=1e-5)
     if calls is not None:
         assert len(model.calls) == calls + follow
+
+
+def test_memory_is_taken_from_the_first_part_on() -> None:
+    """A part of a concatenation is written long before the others; nothing else may lie there in between."""
+    made = Graphs()
+    x = made.input("x", 4, 16)
+    first = made("first", build.matmul, x, constant(16, 16))
+    between = made("between", build.matmul, x, constant(16, 64))
+    second = made("second", build.matmul, between, constant(64, 16))
+    both = made("join", rows, first, second)
+    graph = made.finish(made("last", build.matmul, both, constant(16, 8)))
+    v = constant(4, 16)
+    wanted = np.concatenate([v @ constant(16, 16), v @ constant(16, 64) @ constant(64, 16)]) @ constant(16, 8)
+    model = Model.of(graph)
+    assert len(model.calls) == len(model.steps) - 1
+    np.testing.assert_allclose(model.compile(tune="none")(v), wanted, rtol=1e-4, atol=1e-4)

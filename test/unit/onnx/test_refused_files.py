@@ -25,19 +25,22 @@ from qa.input_fuzz.models import damaged_model, models
 WEIGHTS = np.arange(16, dtype=np.float32)
 
 
-def model_with(location: str, offset: int | None = None, length: int | None = None) -> bytes:
-    """A model that adds weights of external data."""
+def model_with(location: str, offset: int | None = None, length: int | None = None, *, shaped: bool = True) -> bytes:
+    """A model that adds weights of external data; its output has a declared shape if it is `shaped`."""
     tensor = numpy_helper.from_array(WEIGHTS, "w")
     set_external_data(tensor, location, offset, length)
     tensor.ClearField("raw_data")
     info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [16]) for name in "xy"]
+    if not shaped:
+        info[1] = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
     graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", info[:1], info[1:], [tensor])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
 
 
-def test_external_data_in_the_folder_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shaped", [True, False])
+def test_external_data_in_the_folder_is_read(tmp_path: Path, shaped: bool) -> None:
     (tmp_path / "weights.bin").write_bytes(bytes(4) + WEIGHTS.tobytes())
-    (tmp_path / "m.onnx").write_bytes(model_with("weights.bin", offset=4, length=64))
+    (tmp_path / "m.onnx").write_bytes(model_with("weights.bin", offset=4, length=64, shaped=shaped))
     assert load(tmp_path / "m.onnx").run(np.ones(16, np.float32)).tolist() == (WEIGHTS + 1).tolist()
 
 
@@ -92,13 +95,14 @@ def _short(folder: Path) -> str:
 OUTSIDE = (_above, _absolute, _link, _linked_folder, _hard_link, _device, _missing, _short)
 
 
+@pytest.mark.parametrize("shaped", [True, False])
 @pytest.mark.parametrize("place", OUTSIDE, ids=[place.__name__ for place in OUTSIDE])
 def test_external_data_elsewhere_is_refused(
-    place: Callable[[Path], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    place: Callable[[Path], str], shaped: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "model").mkdir()
     path = tmp_path / "model" / "m.onnx"
-    path.write_bytes(model_with(place(tmp_path)))
+    path.write_bytes(model_with(place(tmp_path), shaped=shaped))
     with pytest.raises(UsageError):
         load(path).run(np.ones(16, np.float32))
     assert main([str(path)]) == 2
@@ -114,8 +118,8 @@ def test_external_data_needs_a_file() -> None:
 
 def test_offsets_beyond_the_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "weights.bin").write_bytes(WEIGHTS.tobytes())
-    for given in ({"offset": 1 << 40}, {"length": 1 << 40}, {"offset": 60, "length": 64}):
-        (tmp_path / "m.onnx").write_bytes(model_with("weights.bin", **given))
+    for offset, length in ((1 << 40, None), (None, 1 << 40), (60, 64)):
+        (tmp_path / "m.onnx").write_bytes(model_with("weights.bin", offset, length))
         with pytest.raises(UsageError):
             load(tmp_path / "m.onnx")
 
