@@ -17,29 +17,15 @@ from pdojo.dialect.affine import var
 from pdojo.dialect.functions import identity_value
 from pdojo.dialect.view.nest import Constant
 
+WHOLE, WHOLE_OF_PRODUCTS = 4096, 16384
+"""Most terms of a sum that is not in parts; blocks of results compute sums of products faster whole than in few parts.
+"""
 PART = 2048
 """Most terms of a part; vectors of partial results are added up once for all of them."""
 VECTORS = 64
 """Parts of a multiple of so many terms are whole vectors of all machines."""
 MOST_RESULTS = 1 << 22
-"""Results of all parts of a sum of products from which parts are longer: memory has all of them."""
-
-
-class _Limits(NamedTuple):
-    """The lengths of sums."""
-
-    whole: int
-    """Most terms of a sum that is not in parts."""
-    part: int
-    """Most terms of a part."""
-
-
-def _limits(write: Write) -> _Limits:
-    """The limits of a sum. Blocks of results compute sums of products faster whole than in few parts."""
-    if not isinstance(write.value, Computed):
-        return _Limits(4096, PART)
-    whole = 16384
-    return _Limits(whole, min(whole, max(PART, prod(write.extents) // MOST_RESULTS)))
+"""Results of all parts of a sum of products, in elements of memory, from which parts are longer than `PART`."""
 
 
 class _Cut(NamedTuple):
@@ -75,14 +61,16 @@ def _cut_of(write: Write) -> _Cut | None:
     reduction = write.reduction
     if reduction is None or reduction.running or reduction.accumulate != "arith.addf":
         return None
-    limits, extents = _limits(write), write.extents
-    if prod(extents[write.outer :]) <= limits.whole:
+    extents, is_of_products = write.extents, isinstance(write.value, Computed)
+    whole = WHOLE_OF_PRODUCTS if is_of_products else WHOLE
+    if prod(extents[write.outer :]) <= whole:
         return None
+    part = min(whole, max(PART, prod(extents) // MOST_RESULTS)) if is_of_products else PART
     scope, terms = len(extents) - 1, 1
-    while terms * extents[scope] <= limits.part:
+    while terms * extents[scope] <= part:
         terms *= extents[scope]
         scope -= 1
-    return _Cut(scope, _size(extents[scope], limits.part // terms))
+    return _Cut(scope, _size(extents[scope], part // terms))
 
 
 def _size(extent: int, most: int) -> int:

@@ -2,7 +2,8 @@
 
 Every definition that an output needs becomes an array, with these exceptions. A product that only a sum takes, element
 by element, is computed in the nest of the sum, where a move can contract both. An array that is only copied somewhere
-is written there. An array whose last use is an update of every element is updated in place.
+is written there. An array whose last use is an update of every element is updated in place. Long sums are in levels
+(`levels.py`), and the nests of their terms run over the parts.
 """
 
 from __future__ import annotations
@@ -241,10 +242,9 @@ def _split_alike(
     while changed:
         for each, nests in writes.items():
             for nest in nests:
-                parts |= {
-                    place: n for place, n in _axes_in_parts(nest, each, parts, of_parts).items() if place[0] in writes
-                }
-                axes |= {place: n for place, n in _split_axes(nest, each).items() if place[0] in writes}
+                found = _axes_in_parts(nest, each, parts, of_parts)
+                parts |= {place: size for place, size in found.items() if place[0] in writes}
+                axes |= _split_axes(nest, each)
         before = dict(writes)
         for each, nests in before.items():
             writes[each] = tuple(_split_at_axes(nest, each, axes | parts, parts) for nest in nests)
