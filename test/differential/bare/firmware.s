@@ -4,7 +4,7 @@
 # the records at RECORDS name, and stops at a breakpoint of the emulator. `rom.py` has the constants and the layout of a
 # record. Sources: Intel SDM vol. 3, 9.8.5 (64-bit mode), 6.14 (exceptions), 13.3 (state of AVX-512).
 
-# ENTRIES: the addresses that others know, 16 bytes each.
+# The entries of `rom.py`, 16 bytes each.
 rom:
 .code16
   cli
