@@ -61,8 +61,9 @@ _RISCV = {
     # The length of the registers is tested apart.
     **{f"zvl{width}b": () for width in (32, 64, 128, 256, 512, 1024)},
 }
-_TESTS = {"x86_64": _X86, "aarch64": _ARM, "riscv64": _RISCV}
-ARCHITECTURES = tuple(_TESTS)
+TESTS = {"x86_64": _X86, "aarch64": _ARM, "riscv64": _RISCV}
+"""Per architecture, the tests of each feature."""
+ARCHITECTURES = tuple(TESTS)
 """The architectures of libraries."""
 
 _STATES = {"avx": 0x6, "avx512": 0xE6, "amx": 0x60000}
@@ -71,13 +72,13 @@ _STATES = {"avx": 0x6, "avx512": 0xE6, "amx": 0x60000}
 
 def detectable(machine: Machine) -> tuple[str, ...]:
     """The features of a machine whose presence a program can find out."""
-    known = _TESTS.get(machine.architecture, {})
+    known = TESTS.get(machine.architecture, {})
     return tuple(feature for feature in machine.features if feature in known)
 
 
 def feature_tests(machine: Machine) -> tuple[FeatureTest, ...]:
     """The tests for all features of a machine. Raises UsageError for a feature that cannot be found out."""
-    known = _TESTS[machine.architecture]
+    known = TESTS[machine.architecture]
     unknown = [feature for feature in machine.features if feature not in known]
     if unknown:
         raise UsageError(

@@ -86,6 +86,8 @@ def test_nothing_is_exported_but_the_functions(built: Path, small: Loaded) -> No
         ["nm", "-D", "--defined-only", small.library._name], capture_output=True, text=True, check=True
     )
     names = {line.split()[2].partition("@")[0] for line in listed.stdout.splitlines() if " A " not in line}
+    versions = {line.rpartition("@")[2] for line in listed.stdout.splitlines() if " A " not in line}
+    assert versions == {"SMALL_2"}
     functions = {"create", "create_level", "destroy", "message", "version", "level", "softmax_f32", "matmul_f32"}
     assert names == {f"small_{name}" for name in functions}
 
@@ -166,7 +168,10 @@ def test_other_specifications_do_not_take_old_programs(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         build_unproved(small_spec(**TINY), tmp_path / "dist", listener=Stop(after=1))
     listener = Stop()
-    build_unproved(small_spec(**{**TINY, "threads": 1}), tmp_path / "dist", listener=listener)
+    with pytest.raises(KeyboardInterrupt):
+        build_unproved(small_spec(**{**TINY, "threads": 1}), tmp_path / "dist", listener=Stop(after=1))
+    # The prefix is in the names of symbols.
+    build_unproved(small_spec(**{**TINY, "threads": 1, "prefix": "own"}), tmp_path / "dist", listener=listener)
     assert (listener.kept, listener.count) == (0, 2)
 
 

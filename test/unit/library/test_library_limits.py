@@ -39,6 +39,7 @@ handle = ctypes.c_void_p(1)
 pages = int(Path('/proc/self/statm').read_text().split()[0])
 resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + (64 << 20), resource.RLIM_INFINITY))
 print(library.function('create')(ctypes.byref(handle), 100), handle.value)
+print(*(library.function('create')(ctypes.byref(handle), count) for count in (4096, 4097, -1)))
 resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 handle = library.create(20)
 x, y = placed(np.ones((4000, 16), np.float32)), poisoned((4000, 16))
@@ -93,7 +94,7 @@ def test_no_memory(large: Path) -> None:
 
 def test_no_threads(built: Path) -> None:
     """A thread that cannot start is a code; the threads that did start end, and later handles work."""
-    assert printed(THREADS, built) == ["7", "None", "0", "True"]
+    assert printed(THREADS, built) == ["7", "None", "7", "9", "9", "0", "True"]
 
 
 def test_fork(built: Path) -> None:

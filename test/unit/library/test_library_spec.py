@@ -14,8 +14,9 @@ from pdojo.backends.measure.worker import most_memory
 from pdojo.errors import UsageError
 from pdojo.kernels import Workload
 from pdojo.library.build import build_library
+from pdojo.library.choosing import tuning_machine
 from pdojo.library.entries import entries_of
-from pdojo.library.features import detectable, feature_tests
+from pdojo.library.features import TESTS, detectable, feature_tests, state_of
 from pdojo.library.interface import header_text, operators_of
 from pdojo.library.levels import levels_of
 from pdojo.library.packaging import package_files
@@ -335,3 +336,30 @@ def test_unsigned_integers_are_unsigned_in_the_header() -> None:
     assert "const uint8_t *a, const int8_t *b, int32_t *c);" in text
     assert "const float *x, float *y);" in text
     assert text.startswith("/* SPDX-License-Identifier: NOASSERTION */\n")
+
+
+def test_features_have_bits_of_their_own() -> None:
+    """Of CPUID and of the auxiliary vector: no two features are the same bit, but crc32, which is part of SSE4.2."""
+    assert TESTS["x86_64"]["crc32"] == TESTS["x86_64"]["sse4.2"]
+    for architecture, known in TESTS.items():
+        bits = [test for name, tests in known.items() for test in tests if name != "crc32"]
+        assert len(set(bits)) == len(bits), architecture
+        assert all(test.bit < 64 for test in bits)
+
+
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [("x86-64-avx2", 0x6), ("x86-64-avx512", 0xE6), ("x86-64-amx", 0x600E6), ("neoverse-v2", 0)],
+)
+def test_registers_that_the_system_must_keep(name: str, state: int) -> None:
+    """XCR0: SSE and AVX; opmask and both halves of ZMM; tile configuration and data."""
+    assert state_of(pdojo.machine(name)) == state
+
+
+def test_rows_are_chosen_for_one_thread() -> None:
+    """The threads of a handle take chunks, so a chunk kernel starts none."""
+    rows = [{"kernel": "softmax", "shapes": ["4x8"], "rows": True}]
+    spec = spec_of({**GOOD, "levels": ["x86-64-avx2"], "threads": 3, "operators": rows}, "spec.toml", Path())
+    (level,) = levels_of(spec, measure=False)
+    threads = {entry.dispatch: tuning_machine(entry, level).threads for entry in entries_of(spec)}
+    assert threads == {"exact": 3, "chunk": 1, "row": 1}
