@@ -34,7 +34,14 @@ def array() -> Any:
 def others() -> dict[str, Any]:
     """Arguments by name that the operators take beside axes."""
     return {
-        **{"half_to_float": False, "input_dtype": torch.float32, "ord": 2, "reduce": "sum", "shifts": [1], "value": 2.0},
+        **{
+            "half_to_float": False,
+            "input_dtype": torch.float32,
+            "ord": 2,
+            "reduce": "sum",
+            "shifts": [1],
+            "value": 2.0,
+        },
         **{"tensors": [array(), array()], "grad_output": array(), "output": torch.softmax(array(), 1), "dim1": 0},
         **{"split_size": 3, "split_sizes": [1, 3], "start": 1, "end": 3, "length": 2},
     }
@@ -42,31 +49,21 @@ def others() -> dict[str, Any]:
 
 def arguments_of(name: str, dim: int, keepdim: bool) -> tuple[list[Any], dict[str, Any]]:
     """Arguments of an operator with an axis."""
-    known = others()
+    given = {**others(), "keepdim": keepdim, "src": _source(name, dim)}
+    given["self"] = torch.randn([1 if "squeeze" in name and d == dim % 3 else SIZE for d in range(3)])
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     for each in overload(name)._schema.arguments:
         kind = str(each.type)
-        if each.name in ("dims",) and "permute" in name:
-            value: Any = [dim, *[d for d in range(3) if d != dim % 3]]
-        elif each.name in AXES:
-            value = [dim] if "List" in kind else dim
-        elif each.name == "keepdim":
-            value = keepdim
-        elif each.name == "self":
-            value = torch.randn([1 if "squeeze" in name and d == dim % 3 else SIZE for d in range(3)])
+        if each.name in AXES:
+            rest = [d for d in range(3) if d != dim % 3] if "permute" in name else []
+            value: Any = [dim, *rest] if "List" in kind else dim
         elif each.name == "index":
             value = _index(name) if kind == "Tensor" else 1
-        elif each.name == "src":
-            value = _source(name, dim)
-        elif each.name in known and not each.has_default_value():
-            value = known[each.name]
-        elif each.name in ("start", "end"):
-            value = known[each.name]
-        elif each.has_default_value():
-            value = each.default_value
+        elif each.name in ("keepdim", "start", "end") or not each.has_default_value():
+            value = given[each.name]
         else:
-            raise AssertionError(f"{name} has an argument {each.name}")
+            value = each.default_value
         if each.kwarg_only:
             keywords[each.name] = value
         else:

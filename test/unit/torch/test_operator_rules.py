@@ -133,6 +133,34 @@ def test_normalisations(dtype: Any) -> None:
     check(A._native_batch_norm_legit_functional.default, x, w, b, mean, variance, True, 0.1, 1e-5)
 
 
+@pytest.mark.parametrize("eps", [0.3, 0.0])
+def test_normalisations_take_their_eps(eps: float) -> None:
+    x, w, b = numbers(2, 4, 3, 5), numbers(4), numbers(4)
+    check(A.native_layer_norm.default, x, [5], None, None, eps)
+    check(A.native_group_norm.default, x, w, b, 2, 4, 15, 2, eps)
+    check(A._fused_rms_norm.default, x, [5], None, eps)
+    check(A._native_batch_norm_legit_no_training.default, x, w, b, w, b.abs() + 0.5, 0.1, eps, read=[0])
+    check(A._native_batch_norm_legit.no_stats, x, w, b, True, 0.1, eps)
+    check(A._native_batch_norm_legit_functional.default, x, w, b, w, b.abs() + 0.5, True, 0.3, eps)
+
+
+def test_products_with_factors_and_without_a_bias() -> None:
+    a, b, nothing = numbers(3, 5), numbers(5, 4), torch.full((3, 4), torch.nan)
+    check(A.addmm.default, nothing, a, b, beta=0, alpha=3)
+    check(A.addbmm.default, nothing, a.expand(2, 3, 5), b.expand(2, 5, 4), beta=0, alpha=0.5)
+    check(A.baddbmm.default, nothing.expand(2, 3, 4), a.expand(2, 3, 5), b.expand(2, 5, 4), beta=0, alpha=2)
+    check(A.addmv.default, nothing[:, 0], a, b[:, 0], beta=0, alpha=2)
+    check(A.addmv.default, a[:, 0], a, b[:, 0], beta=0.5, alpha=2)
+
+
+@pytest.mark.parametrize("dims", [(0, -1), (-1, 0), (-3, 1), (-2, 2)], ids=str)
+def test_diagonals_and_windows_of_axes_from_the_end(dims: tuple[int, int]) -> None:
+    x = numbers(4, 4, 4)
+    check(A.diagonal_copy.default, x, 1, *dims)
+    check(A.diagonal_scatter.default, x, numbers(4, 3), 1, *dims)
+    check(A.unfold_copy.default, x, dims[1], 3, 1)
+
+
 @pytest.mark.parametrize("form", [torch.contiguous_format, torch.channels_last], ids=str)
 @pytest.mark.parametrize("transposed", [False, True])
 def test_convolutions_and_their_gradients(form: Any, transposed: bool) -> None:
@@ -290,6 +318,17 @@ def test_attention_and_its_gradient(heads: tuple[int, int], kind: str) -> None:
     out, logarithms = operator.default(q, k, v, *last, **keywords)
     backward = A._scaled_dot_product_flash_attention_for_cpu_backward.default
     check(backward, torch.randn_like(out), q, k, v, out, logarithms, *last, **keywords)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_with_its_own_scale(causal: bool) -> None:
+    q, k, v, mask = numbers(2, 4, 5, 8), numbers(2, 2, 6, 8), numbers(2, 2, 6, 8), numbers(2, 1, 5, 6)
+    operator = A._scaled_dot_product_flash_attention_for_cpu
+    for each in (None, mask):
+        check(operator.default, q, k, v, 0.0, causal, read=[0], attn_mask=each)
+        out, logarithms = operator.default(q, k, v, 0.0, causal, attn_mask=each)
+        backward = A._scaled_dot_product_flash_attention_for_cpu_backward.default
+        check(backward, torch.randn_like(out), q, k, v, out, logarithms, 0.0, causal, attn_mask=each)
 
 
 def test_attention_with_large_scores() -> None:
