@@ -571,3 +571,19 @@ def test_memory_is_taken_from_the_first_part_on() -> None:
     model = Model.of(graph)
     assert len(model.calls) == len(model.steps) - 1
     np.testing.assert_allclose(model.compile(tune="none")(v), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_parts_in_reverse_order_are_not_computed_in_place() -> None:
+    """The first elements of both parts are where those of a concatenation would be; the rest is elsewhere."""
+
+    def around(a: build.Array, b: build.Array) -> build.Array:
+        return build.assemble((4, 16), [(slice(0, 4, 3), a), (slice(2, 0, -1), b)], None)
+
+    made = Graphs()
+    x = made.input("x", 2, 16)
+    first, second = (made(f"times{k}", lambda a, k=k: a * float(k), x) for k in (2, 3))
+    graph = made.finish(made("double", lambda a: a + a, made("around", around, first, second)))
+    v = constant(2, 16)
+    wanted = np.stack([v[0] * 2, v[1] * 3, v[0] * 3, v[1] * 2]) * 2
+    for found in (*Model.of(graph).interpret(v), Model.of(graph).compile(tune="none")(v)):
+        assert np.array_equal(found, wanted)

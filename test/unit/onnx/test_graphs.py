@@ -144,8 +144,8 @@ def test_known_branches_and_loops_are_unrolled() -> None:
     )
 
 
-def scan() -> ModelProto:
-    """Running sums of rows, from the last to the first."""
+def scan(backward: bool, stored_backward: bool) -> ModelProto:
+    """Running sums of rows, from the first or the last one on, stored in this order or in reverse."""
     node = helper.make_node("Add", ["state", "row"], ["next"])
     copy = helper.make_node("Identity", ["next"], ["out"])
     state, row, after, out = [
@@ -153,7 +153,13 @@ def scan() -> ModelProto:
     ]
     body = helper.make_graph([node, copy], "body", [state, row], [after, out])
     scanned = helper.make_node(
-        "Scan", ["start", "x"], ["total", "sums"], body=body, num_scan_inputs=1, scan_input_directions=[1]
+        "Scan",
+        ["start", "x"],
+        ["total", "sums"],
+        body=body,
+        num_scan_inputs=1,
+        scan_input_directions=[int(backward)],
+        scan_output_directions=[int(stored_backward)],
     )
     return one_graph([scanned], {"start": [3], "x": [5, 3]}, {"total": [3], "sums": [5, 3]})
 
@@ -168,13 +174,26 @@ def one_graph(nodes: Sequence[NodeProto], inputs: dict[str, Any], outputs: dict[
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def test_scans_are_unrolled() -> None:
+@pytest.mark.parametrize("stored_backward", [False, True])
+@pytest.mark.parametrize("backward", [False, True])
+def test_scans_are_unrolled(backward: bool, stored_backward: bool) -> None:
     # The reference evaluator has no scans from the last to the first.
     start, x = numbers(3), numbers(5, 3)
-    sums = start + np.cumsum(x[::-1], axis=0)
-    total, found = load(scan()).interpret(start, x)
+    sums = start + np.cumsum(x[::-1] if backward else x, axis=0)
+    total, found = load(scan(backward, stored_backward)).interpret(start, x)
     np.testing.assert_allclose(total, sums[-1], rtol=1e-5)
-    np.testing.assert_allclose(found, sums, rtol=1e-5)
+    np.testing.assert_allclose(found, sums[::-1] if stored_backward else sums, rtol=1e-5)
+
+
+def test_casts_that_keep_all_bits_have_the_new_type() -> None:
+    info = helper.make_tensor_value_info("x", TensorProto.INT32, [2])
+    result = helper.make_tensor_value_info("y", TensorProto.UINT32, [2])
+    node = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.UINT32)
+    graph = helper.make_graph([node], "g", [info], [result])
+    agrees(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+        [np.array([7, 2**31 - 1], np.int32)],
+    )
 
 
 def test_functions_of_the_model_are_inlined() -> None:
