@@ -32,3 +32,8 @@ def test_parts_of_rows_are_vectors() -> None:
     x = build.input("x", "f32", (1 << 20, 8))
     nest = tuned(x, build.sum(x, 0))
     assert all(leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR for leaf in nest.leaves)
+
+
+def test_rows_of_a_part_of_an_image_are_one_loop() -> None:
+    x = build.input("x", "f32", (32, 64, 56, 56))
+    assert not {28, 56} & {scope.extent for scope in tuned(x, build.sum(x, (0, 2, 3))).scopes}

@@ -234,11 +234,12 @@ def _dimensions(scope: Scope) -> set[tuple[str, int]] | None:
 
 
 def _joint(access: Access, scope: Scope) -> int | None:
-    """The dimension that the loop indexes while its child indexes the whole next dimension; None if there is none."""
+    """The dimension along which the loop runs while its child indexes the whole next one; None if there is none."""
     child = _only_child(scope)
     for dimension, (first, second) in enumerate(zip(access.index, access.index[1:], strict=False)):
         whole = child is not None and access.array.shape[dimension + 1] == child.extent
-        if first == var(scope.depth) and second == var(scope.depth + 1) and whole:
+        rest = first - var(scope.depth)
+        if not rest.uses(scope.depth) and not rest.uses(scope.depth + 1) and second == var(scope.depth + 1) and whole:
             reused = access.array.buffer.reuse[dimension : dimension + 2]
             return None if reused[0] != reused[1] else dimension
     return None
