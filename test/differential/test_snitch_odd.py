@@ -108,3 +108,15 @@ def test_guards_of_lanes_in_a_register(dtype: str, lanes: int, rows: str) -> Non
         inputs = inputs_for(program, 1)
         found, _ = run_snitch(program, inputs)
         agree(program, found, interpret_stepwise(program, inputs))
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_fewer_lanes_than_a_register_has(statement: str) -> None:
+    """Two lanes of a register with four; the other two keep their values."""
+    program = kernel(
+        "kernel k(x) -> (y)\nx f16 [4, 4] heap align 64\ny f16 [4, 4] heap\np f16 [4:N, 4] register\n\n4\n"
+        "| 4:v p[{0},{1}] = 0.5\n| 2:v p[{0},{1}] " + statement + "\n| 4:u y[{0},{1}] = p[{0},{1}]\n"
+    )
+    inputs = inputs_for(program, 1)
+    found, _ = run_snitch(program, inputs)
+    agree(program, found, interpret_stepwise(program, inputs))

@@ -36,6 +36,8 @@ def is_contiguous(expression: Expr, leaf: Leaf, width: int, base: int) -> bool:
     lanes = leaf.chain[-1]
     if not expression.is_linear or expression.coefficient(lanes.depth) != 1 or base % WORD:
         return False
+    if lanes.extent * width != WORD:
+        return False
     rest = [c for a, c in expression.terms if a != lanes.depth]
     return all(c * width % WORD == 0 for c in (expression.constant, *rest))
 

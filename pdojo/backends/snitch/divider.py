@@ -44,6 +44,7 @@ class _Waits:
         self.pending: list[_Pending | None] = [None] * len(self.lines)
         """By position; None where no path arrives."""
         self.next = _next_packed(self.lines)
+        self.constants = {ZERO: 0} | {line.defs[0]: line.immediate for line in self.lines if line.name == "li"}
 
     def find(self) -> None:
         """Follow the divisions on all paths."""
@@ -95,7 +96,7 @@ class _Waits:
             # Operations leave the divider in order.
             return frozenset((self._key(line.defs[0]),))
         if line.name == "scfgr":
-            number = 0 if line.uses[0] is ZERO else line.uses[0].constant
+            number = self.constants.get(line.uses[0])
             return left - {self._key(stream) for lane, stream in enumerate(STREAMS) if number == STATUS << 5 | lane}
         # An instruction also waits for the register that it overwrites.
         return left - {self._key(r) for r in (*line.uses, *line.defs) if r not in STREAMS}
