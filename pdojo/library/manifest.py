@@ -200,7 +200,7 @@ def differing(folder: Path, files: Mapping[str, str]) -> Iterator[tuple[str, str
 
 
 def _fault(file: Path, wanted: str | None) -> str | None:
-    """What is wrong with a regular file whose digest should be `wanted`."""
+    """The fault of a regular file whose digest should be `wanted`; None if there is none."""
     if wanted is None:
         return "the manifest does not list the file"
     try:
