@@ -10,6 +10,7 @@ from typing import Any
 from pdojo.backends.measure.worker import most_memory
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import PdojoError
+from pdojo.files import write_file
 from pdojo.library.choosing import Chooser, check_search
 from pdojo.library.devices import DeviceFiles, choose_for_devices, device_files, devices_of
 from pdojo.library.dispatch import Program, sources_of
@@ -172,7 +173,7 @@ def assemble(
         place.parent.mkdir(parents=True, exist_ok=True)
         compiler.link(workplace.library, objects, loaded, output)
         # A copy, as a library has no links, which some archives lose.
-        place.with_name(loaded).write_bytes(place.read_bytes())
+        write_file(place.with_name(loaded), place.read_bytes())
     bare = Manifest(
         spec.name,
         spec.version,

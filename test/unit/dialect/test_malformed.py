@@ -223,7 +223,7 @@ MISTAKES = {
     # Moves.
     "unknown move": usage("--apply=join_scope@m:0", expected=("unknown move 'join_scope'", "join_scopes")),
     "no move": usage("--apply=join_scopes", expected=("not a move", "name@location")),
-    "empty list of moves": usage("--apply=", expected=("not a move",)),
+    "empty list of moves": usage("--apply=", expected=("--apply: it is empty",)),
     "unclosed parameters": usage("--apply=tile_scope@y:1{size=16", expected=("tile_scope",)),
     "ambiguous location": usage("--apply=join_scopes@m:0", "--apply=unroll@e:1", expected=("'e:1'", "e#0:1", "e#1:1")),
     "unknown array in location": usage("--apply=unroll@q:0", expected=("'q'",)),
