@@ -22,8 +22,8 @@ from pdojo.kernels import Workload, kernel_names, workload
 from pdojo.search.contract.names import EXPERT_PASSES
 from pdojo.search.tuning.scheduled_kernel import make_moves
 
-SIZES = ((5, 7, 3, 9, 11), (3, 5, 7), (5, 3), (3,), (3, 5, 4), (4, 6), (6, 4, 8, 5))
-"""The sizes of a kernel in turn, odd ones first; the last are for kernels that halve an axis."""
+SIZES = ((5, 7, 3, 9, 11), (3, 5, 7), (5, 3), (3,), (3, 5, 4), (4, 6), (6, 4, 8, 5), (1, 3, 1, 3, 5))
+"""The sizes of a kernel in turn, odd ones first; then for kernels that halve an axis, and for large ones."""
 GUARDED = ("causal_softmax", "cumsum", "conv", "maxpool")
 """Kernels with guards on packed scopes, and others with windows at the border."""
 QUICK = [(name, "f32") for name in GUARDED] + [("softmax", "f16"), ("matmul", "f32"), ("rmsnorm", "f32")]

@@ -239,7 +239,9 @@ def _joint(access: Access, scope: Scope) -> int | None:
     for dimension, (first, second) in enumerate(zip(access.index, access.index[1:], strict=False)):
         whole = child is not None and access.array.shape[dimension + 1] == child.extent
         rest = first - var(scope.depth)
-        if not rest.uses(scope.depth) and not rest.uses(scope.depth + 1) and second == var(scope.depth + 1) and whole:
+        others = (rest, *access.index[:dimension], *access.index[dimension + 2 :])
+        alone = not any(e.uses(d) for e in others for d in (scope.depth, scope.depth + 1))
+        if alone and second == var(scope.depth + 1) and whole:
             reused = access.array.buffer.reuse[dimension : dimension + 2]
             return None if reused[0] != reused[1] else dimension
     return None
