@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from time import perf_counter
 from typing import Any
 from zlib import crc32
@@ -19,7 +20,11 @@ _WHOLE = 2048
 _SHARE = 16
 """Elements of a larger tensor for each one that is compared in every call."""
 _SAMPLES = 8192
-"""Most elements of a larger tensor that are compared in every call."""
+"""Most elements of the sample of a larger tensor."""
+_AT_ONCE = 16384
+"""Most elements of larger tensors whose samples are compared in every call; other samples take turns."""
+_FEW = 16
+"""Elements of every other larger tensor that are compared in every call."""
 _BLOCK = 16384
 """Bytes of a block, about, which is compared by its checksum when its turn has come."""
 _BUDGET = 0.01
@@ -51,7 +56,7 @@ class Statics:
 
     A change in place raises the version of a tensor, new memory has another address. Changes through `.data`, which
     PyTorch does not count, are found by comparing elements: in every call all of small tensors, and some of large ones,
-    evenly spread; and blocks of large tensors in turns, for one percent of the time of calls.
+    evenly spread; and more samples and blocks of large tensors in turns, for one percent of the time of calls.
     """
 
     def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
@@ -59,12 +64,22 @@ class Statics:
         self._versions = [*map(_VERSION, tensors)]
         self._tensors = list(tensors)
         filled = [(_bits(tensor), tuple(tensor.shape)) for tensor in tensors if tensor.numel()]
-        views = [_sample(bits).numpy() for bits, _ in filled]
+        left, later, views = _AT_ONCE, list[_Block](), list[NDArray[Any]]()
+        for bits, shape in filled:
+            sample, is_large = _sample(bits), _span(bits) > _WHOLE
+            if is_large and len(sample) > left:
+                later.append(_Block(sample, _checksum(sample), shape))
+                sample = sample[:: max(1, len(sample) // _FEW)]
+            elif is_large:
+                left -= len(sample)
+            views.append(sample.numpy())
         self._samples = [[view for view in views if view.itemsize == size] for size in _BITS]
         self._before = self._now()
         large = [each for each in filled if _span(each[0]) > _WHOLE]
-        self._blocks = [_Block(part, _checksum(part), shape) for bits, shape in large for part in _parts(bits)]
-        self._next = 0
+        blocks = [_Block(part, _checksum(part), shape) for bits, shape in large for part in _parts(bits)]
+        # A sample and a block in turns.
+        self._turns = cycle([cycle(each) for each in (later, blocks) if each])
+        self._count = len(later) + len(blocks)
         self._calls = 0
         self._seconds = 0.0
         """The time that comparisons of blocks may take now; negative if they took too long."""
@@ -80,10 +95,9 @@ class Statics:
         self._calls += 1
         self._seconds += seconds * _BUDGET
         compared = 0
-        while self._seconds > 0 and compared < len(self._blocks):
+        while self._seconds > 0 and compared < self._count:
             begin = perf_counter()
-            block = self._blocks[self._next]
-            self._next = (self._next + 1) % len(self._blocks)
+            block = next(next(self._turns))
             if _checksum(block.bits) != block.checksum:
                 return (
                     f"a parameter or buffer of shape {list(block.shape)} was changed through `.data` or NumPy, which "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 from torch import nn
 
 from pdojo.torch import LateChangeWarning
-from pdojo.torch.statics import Statics, _parts, _sample, can_be_constant
+from pdojo.torch.statics import Statics, _checksum, _parts, _sample, can_be_constant
 
 
 @pytest.fixture(autouse=True)
@@ -114,19 +113,30 @@ def test_any_element_is_found_in_turns(tensor: Any) -> None:
 def test_blocks_take_a_hundredth_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(10**6))
     monkeypatch.setattr("pdojo.torch.statics.perf_counter", lambda: float(next(clock)))  # a second for each block
+    compared: list[int] = []
+    monkeypatch.setattr("pdojo.torch.statics._checksum", lambda bits: compared.append(1) or _checksum(bits))
     tensor = torch.zeros(1 << 16)
     statics = Statics([tensor])
-    count = len(statics._blocks)
+    count = len(compared)
     assert count == 16
-    seen = [statics._next]
     for _ in range(50 * count):
         assert statics.late_change(10.0) is None  # a tenth of a second for blocks
-        seen.append(statics._next)
-    assert seen[1] == 1
-    assert 4 * count < sum(a != b for a, b in pairwise(seen)) <= 5 * count + 1
+    assert 5 * count < len(compared) <= 6 * count + 1
     tensor.data[20000] = 1
     late = [statics.late_change(10.0) for _ in range(10 * count)]
     assert any(each is not None and "calls before this one" in each for each in late)
+
+
+def test_samples_of_large_models_take_turns() -> None:
+    """Sixteen matrices are compared by rows in every call, and the others soon."""
+    tensors = [torch.zeros(1024, 1024) for _ in range(20)]
+    statics = Statics(tensors)
+    tensors[19].data[700] += 1
+    late = [statics.late_change(1.0) for _ in range(20)]
+    assert any(each is not None and "shape [1024, 1024]" in each for each in late)
+    statics = Statics(tensors)
+    tensors[3].data[700] += 1
+    assert not statics.unchanged(tensors)
 
 
 def test_a_late_change_is_said_and_right_from_then_on() -> None:
