@@ -243,4 +243,5 @@ def test_c_source() -> None:
     text = c_source(kernel.instantiate("f64"))
     assert "for (int32_t i0 = 0; i0 < 8; i0++)" in text
     assert "int64_t i" not in text
-    assert "#pragma" not in text
+    assert "CONTRACT" not in text
+    assert "fp-contract" not in text
