@@ -34,9 +34,9 @@ from pdojo.dialect.flow.program import Program
 from pdojo.dialect.flow.shortcut import NAMES, without
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import UsageError
+from pdojo.passes.passes import play_pass
 from pdojo.search.contract.candidates import legal_candidates
 from pdojo.search.environment.actions import Action
-from pdojo.search.kinds.passes import play_pass
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.transforms.apply import apply, legal_moves
 from pdojo.transforms.game import Game

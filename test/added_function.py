@@ -65,9 +65,9 @@ def check(dtype: str, folder: Path) -> None:
     from pdojo.dialect.notation import print_notation
     from pdojo.dialect.semantics.interpreter import interpret
     from pdojo.dialect.view.build import nest_of, nest_on
+    from pdojo.passes.cpu.cost_model import cycles
+    from pdojo.passes.gpu.cost_model import estimate_gpu
     from pdojo.search.features.structure import structure
-    from pdojo.search.kinds.cpu.cost_model import cycles
-    from pdojo.search.kinds.gpu.cost_model import estimate_gpu
     from toolchain import C_COMPILERS, fibers_fault
 
     plain, vector, grid = (

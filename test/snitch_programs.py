@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pdojo.backends.snitch.assembler import TCDM_BASE, assemble
-from pdojo.backends.snitch.simulator import Configuration, Result, simulate
+from pdojo.snitch_sim.assembler import TCDM_BASE, assemble
+from pdojo.snitch_sim.simulator import Configuration, Result, simulate
 
 BASE = TCDM_BASE
 ON = "csrrsi zero, 1984, 1\n"

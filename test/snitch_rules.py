@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from pdojo.backends.snitch.assembler.instruction import Instruction
+from pdojo.snitch_sim.assembler.instruction import Instruction
 
 RING = ("flt.d", "fmv.x.w", "fcvt.w.d", "fcvt.wu.d", "fmv.w.x", "fcvt.d.w", "fcvt.d.wu")
 """Moves between register files that go through the ring."""

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 from pdojo_tools.outputs import write_json, write_output
 
-from pdojo.backends.snitch.assembler import AssembledProgram, assemble, rewrite
-from pdojo.backends.snitch.simulator import Configuration, Placement, Result, simulate
-from pdojo.backends.snitch.simulator.report import cycles, line_figures, listing, summary
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import SimulationError, UsageError
 from pdojo.files import decode, read_bounded, read_text
+from pdojo.snitch_sim.assembler import AssembledProgram, assemble, rewrite
+from pdojo.snitch_sim.simulator import Configuration, Placement, Result, simulate
+from pdojo.snitch_sim.simulator.report import cycles, line_figures, listing, summary
 
 _ARRAY = re.compile(r"(f64|f32|f16|i32|u32|i16|i8)\[(\d{1,9}(?:,\d{1,9})*)\](?:=(random|zero|out|-?\d+(?:\.\d+)?))?")
 _DTYPES = {"f64": "f8", "f32": "f4", "f16": "f2", "i32": "i4", "u32": "u4", "i16": "i2", "i8": "i1"}
@@ -41,7 +41,7 @@ def run(given: argparse.Namespace) -> None:
     result = run.simulate(trace=given.cycles or given.html is not None)
     _report(result, placement, given)
     if given.html is not None:
-        from pdojo.backends.snitch.simulator.page import page
+        from pdojo.snitch_sim.simulator.page import page
 
         _write(given.html, page(result))
 
@@ -152,8 +152,8 @@ def _facts(result: Result) -> dict[str, object]:
 
 def _external(given: argparse.Namespace, run: SnitchRun) -> None:
     """Build a program for other simulators, and run one."""
-    from pdojo.backends.snitch.assembler.build import build
-    from pdojo.backends.snitch.assembler.external import run_external
+    from pdojo.snitch_sim.assembler.build import build
+    from pdojo.snitch_sim.assembler.external import run_external
 
     used = run.placement.used
     before = bytes(run.placement.memory[:used])

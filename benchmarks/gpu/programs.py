@@ -23,8 +23,8 @@ from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.errors import UsageError
 from pdojo.files import read_bytes, replace_file
 from pdojo.kernels import Workload, kernel_names, workload
-from pdojo.search.kinds.common.parameters import ParameterValues, TuningParameter
-from pdojo.search.kinds.passes import play_pass
+from pdojo.passes.common.parameters import ParameterValues, TuningParameter
+from pdojo.passes.passes import play_pass
 from pdojo.transforms.game import Game
 
 Group: TypeAlias = Literal["small", "time", "check"]

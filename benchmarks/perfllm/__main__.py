@@ -30,7 +30,7 @@ from benchmarks.tables import console_for
 from pdojo.backends.common.backend import backend_of
 from pdojo.dialect.machines.registry import host, known_machine
 from pdojo.errors import LoweringError, MeasurementError, UsageError, did_you_mean
-from pdojo.search.perfllm.encoders import encoder
+from pdojo.perfllm.encoders import encoder
 from pdojo.search.strategies import strategy
 
 FOLDER = Path("benchmarks/results/perfllm")

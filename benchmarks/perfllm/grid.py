@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 
 from benchmarks.origin import JSON
 from pdojo.errors import UsageError, did_you_mean
-from pdojo.search.perfllm.settings import TARGETS, Settings
+from pdojo.perfllm.settings import TARGETS, Settings
 
 EVALUATIONS = 2000
 """Number of evaluations of a search on the Snitch simulator."""

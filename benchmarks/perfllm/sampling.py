@@ -14,11 +14,11 @@ PARTS = ("moves", "encode", "learn", "evaluate", "store", "rest")
 agent, or a cost model. `evaluate`: waiting for the evaluator.
 """
 FILES = {
-    "/pdojo/search/perfllm/encoders.py": "encode",
-    "/pdojo/search/perfllm/transformer.py": "encode",
+    "/pdojo/perfllm/encoders.py": "encode",
+    "/pdojo/perfllm/transformer.py": "encode",
     "/pdojo/search/features/": "encode",
-    "/pdojo/search/perfllm/learner.py": "learn",
-    "/pdojo/search/perfllm/replay.py": "learn",
+    "/pdojo/perfllm/learner.py": "learn",
+    "/pdojo/perfllm/replay.py": "learn",
     "/pdojo/search/database/": "store",
     "/pdojo/search/evaluators/": "evaluate",
     "/sklearn/": "learn",

@@ -15,12 +15,12 @@ from benchmarks.snitch.figures import best
 from benchmarks.snitch.kernels import MICRO_KERNELS
 from pdojo.backends.calling.arrays import Parameter
 from pdojo.backends.snitch.executable import SimulatedKernel, load
-from pdojo.backends.snitch.simulator import Placement, simulate
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.errors import UsageError
+from pdojo.snitch_sim.simulator import Placement, simulate
 
 
 def write_assembly(records: Sequence[Record], machine: Machine, folder: Path) -> list[Path]:

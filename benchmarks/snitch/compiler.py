@@ -16,10 +16,8 @@ from pdojo.backends.c.targets import c_text
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.common.placement import plan_memory
 from pdojo.backends.measure import CompileError, KernelReference, MeasuredProgram, Outcome, Simulation
-from pdojo.backends.snitch.assembler import assemble
 from pdojo.backends.snitch.executable import SimulatedKernel
 from pdojo.backends.snitch.session import judged
-from pdojo.backends.snitch.simulator import Configuration
 from pdojo.backends.snitch.targets import SnitchSource
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.machines.machine import Machine
@@ -27,6 +25,8 @@ from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError
+from pdojo.snitch_sim.assembler import assemble
+from pdojo.snitch_sim.simulator import Configuration
 
 MISSING = (
     "no compiler for plain C is installed: neither riscv64-unknown-elf-gcc (Debian's gcc-riscv64-unknown-elf) nor the "

@@ -19,8 +19,8 @@ from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError
+from pdojo.passes.snitch.cycles import Cycles
 from pdojo.search.contract.names import EXPERT_PASSES
-from pdojo.search.kinds.snitch.cycles import Cycles
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.transforms.trace import Trace
 

@@ -10,11 +10,11 @@ from pdojo.api.options import checked
 from pdojo.api.programs import KernelLike, machine_for, named
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError, did_you_mean
+from pdojo.perfllm.settings import Settings
 from pdojo.search.contract.names import NEIGHBOURHOODS, STRATEGIES
 from pdojo.search.contract.progress import EVALUATIONS, Budget
 from pdojo.search.database import Database
 from pdojo.search.evaluators.named import check_runs_here, evaluator_for
-from pdojo.search.perfllm.settings import Settings
 from pdojo.search.strategies import check_proposers, strategy
 from pdojo.search.tuning.result import TuneResult
 from pdojo.search.tuning.run import SearchConfig, usual_neighbourhood

@@ -18,7 +18,7 @@ MACHINES = "pdojo.machines"
 BACKENDS = "pdojo.backends"
 """Group of entry points: a backend's name, and an object like a `pdojo.backends.common.backend.Backend`."""
 KINDS = "pdojo.kinds"
-"""Group of entry points: a backend's name, and a `pdojo.search.kinds.kind.MachineKind`."""
+"""Group of entry points: a backend's name, and a `pdojo.passes.kind.MachineKind`."""
 _WORDS = {TRANSFORMATIONS: "move", MACHINES: "machine", BACKENDS: "backend", KINDS: "kind of machine"}
 
 

@@ -14,7 +14,6 @@ from xdsl.universe import Universe
 
 from pdojo.backends.c.targets import c_text
 from pdojo.backends.llvm.targets import llvm_text
-from pdojo.backends.snitch.assembler import assemble
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
@@ -24,6 +23,7 @@ from pdojo.errors import LoweringError, NotationError, UsageError
 from pdojo.files import decode
 from pdojo.frontends.text import Chunk, parse
 from pdojo.kernels import workload
+from pdojo.snitch_sim.assembler import assemble
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move, parse_moves
 from pdojo.transforms.trace import Trace

@@ -21,19 +21,19 @@ from rich.console import Console
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.kernels import workload
+from pdojo.perfllm.kept import Kept
+from pdojo.perfllm.ranking import Ranking
+from pdojo.perfllm.screening import KIND, Screen
+from pdojo.perfllm.settings import Settings
+from pdojo.perfllm.storing import dump
+from pdojo.perfllm.strategy import PerfLLM
+from pdojo.perfllm.training.kernels import TrainingKernel
+from pdojo.perfllm.training.players import Here
+from pdojo.perfllm.training.trainer import EpisodeRow, Trainer
 from pdojo.search.contract.evaluation import Evaluation
 from pdojo.search.contract.node import Node, SharedEvaluation, States
 from pdojo.search.features.structure import SIZE, VERSION
 from pdojo.search.neighbourhoods import neighbourhood
-from pdojo.search.perfllm.kept import Kept
-from pdojo.search.perfllm.ranking import Ranking
-from pdojo.search.perfllm.screening import KIND, Screen
-from pdojo.search.perfllm.settings import Settings
-from pdojo.search.perfllm.storing import dump
-from pdojo.search.perfllm.training.kernels import TrainingKernel
-from pdojo.search.perfllm.training.players import Here
-from pdojo.search.perfllm.training.trainer import EpisodeRow, Trainer
-from pdojo.search.strategies.perfllm import PerfLLM
 from pdojo.transforms.game import Game
 from qa.input_fuzz.mutations import damaged_bytes
 

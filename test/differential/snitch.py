@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from differential.compiled import Arrays
 from pdojo.backends.snitch.executable import load
-from pdojo.backends.snitch.simulator import Result
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.snitch_sim.simulator import Result
 
 SNITCH = machine("snitch")
 DIVIDES = machine("snitch-xdiv")

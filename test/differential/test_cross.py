@@ -25,7 +25,7 @@ from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
 from pdojo.kernels import kernel_names
-from pdojo.search.kinds.passes import play_pass
+from pdojo.passes.passes import play_pass
 from pdojo.transforms.game import Game
 from sample import SAMPLE
 

@@ -24,7 +24,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import workload
-from pdojo.search.kinds.passes import play_pass
+from pdojo.passes.passes import play_pass
 from pdojo.transforms.game import Game
 from sample import sampled
 from toolchain import require_fibers

@@ -31,7 +31,7 @@ from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
 from pdojo.kernels import workload
-from pdojo.search.kinds.passes import play_pass
+from pdojo.passes.passes import play_pass
 from pdojo.transforms.game import Game
 
 AVX512 = "x86-64-avx512"

@@ -10,7 +10,6 @@ import pytest
 from differential.compiled import kernel
 from differential.snitch import SNITCH, run_snitch
 from differential.test_snitch import agree, inputs_for
-from pdojo.backends.snitch.simulator import Placement
 from pdojo.backends.snitch.targets import snitch_source
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
@@ -18,6 +17,7 @@ from pdojo.dialect.rules.streams import streams_of
 from pdojo.dialect.semantics.interpreter import interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
+from pdojo.snitch_sim.simulator import Placement
 from snitch_programs import gemm, run
 
 GEMM = """\

@@ -13,11 +13,11 @@ from differential.snitch import DIVIDES, run_snitch
 from differential.test_llvm_functions import agrees, special_values
 from differential.test_snitch import agree
 from pdojo.backends.calling.arrays import parameters_of
-from pdojo.backends.snitch.simulator import Result
 from pdojo.backends.snitch.targets import snitch_source
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.view.build import nest_of
+from pdojo.snitch_sim.simulator import Result
 
 SPECIAL = [np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40, -3e-42, 3e38]
 """Special values and denormal numbers of f32; all but the first are exact or infinite in f16, too."""

@@ -11,7 +11,6 @@ from differential.library import close
 from differential.snitch import DIVIDES, run_snitch
 from differential.test_snitch import agree, inputs_for, is_exact
 from pdojo.backends.snitch import schedule
-from pdojo.backends.snitch.simulator import Result
 from pdojo.backends.snitch.targets import snitch_source
 from pdojo.dialect.assumptions import with_alignment, with_permission
 from pdojo.dialect.attributes import Mapping, Numerics
@@ -23,6 +22,7 @@ from pdojo.kernels import workload
 from pdojo.search.contract.names import EXPERT_PASSES
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.search.tuning.verify import verify_moves
+from pdojo.snitch_sim.simulator import Result
 from pdojo.transforms.trace import Trace
 
 KERNELS = (

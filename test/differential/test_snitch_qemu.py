@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pdojo.backends.snitch.assembler import TEXT_BASE, assemble
-from pdojo.backends.snitch.assembler.elf import Segment, elf
-from pdojo.backends.snitch.simulator import Placement, simulate
+from pdojo.snitch_sim.assembler import TEXT_BASE, assemble
+from pdojo.snitch_sim.assembler.elf import Segment, elf
+from pdojo.snitch_sim.simulator import Placement, simulate
 from toolchain import require_tool
 
 DATA = 0x8010_0000

@@ -18,7 +18,6 @@ from differential.compiled import kernel
 from differential.library import close
 from differential.snitch import DIVIDES, run_snitch
 from differential.test_snitch import agree, cases, inputs_for, tiny
-from pdojo.backends.snitch.assembler import assemble
 from pdojo.backends.snitch.executable import SimulatedKernel, load
 from pdojo.backends.snitch.targets import snitch_source
 from pdojo.dialect.assumptions import with_alignment, with_permission
@@ -28,6 +27,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.errors import SimulationError
 from pdojo.search.contract.names import EXPERT_PASSES
 from pdojo.search.tuning.scheduled_kernel import make_moves
+from pdojo.snitch_sim.assembler import assemble
 
 HEAD = """\
 kernel k(x, a) -> (y, z)

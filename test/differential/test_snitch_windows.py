@@ -13,7 +13,6 @@ from differential.library import close
 from differential.snitch import SNITCH, run_snitch
 from differential.test_snitch import agree, inputs_for
 from pdojo.backends.calling.arrays import parameters_of
-from pdojo.backends.snitch.simulator import Result
 from pdojo.backends.snitch.targets import snitch_source
 from pdojo.dialect.assumptions import with_alignment, with_permission
 from pdojo.dialect.attributes import Mapping, Numerics
@@ -23,6 +22,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import workload
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.search.tuning.verify import verify_moves
+from pdojo.snitch_sim.simulator import Result
 
 
 def tuned(name: str, dtype: str, machine: Machine = SNITCH) -> ScheduledKernel:

@@ -20,8 +20,8 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
 from pdojo.kernels import workload
 from pdojo.kernels.meaning import meaning
-from pdojo.search.kinds.common.loops import is_copy
-from pdojo.search.kinds.cpu import contraction, dots
+from pdojo.passes.common.loops import is_copy
+from pdojo.passes.cpu import contraction, dots
 from pdojo.search.tuning.scheduled_kernel import make_moves
 
 SMALL_CACHES = replace(host(), cache_bytes=(1 << 10, 4 << 10), threads=2)

@@ -18,12 +18,12 @@ from pdojo.dialect.machines.registry import known_machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
+from pdojo.perfllm.ranking import RankedSample, Ranking
+from pdojo.perfllm.screening import KIND
+from pdojo.perfllm.storing import dump
 from pdojo.search.database import Database
 from pdojo.search.database.measured import MeasuredCost, measured_programs
 from pdojo.search.features.structure import VERSION, structure
-from pdojo.search.perfllm.ranking import RankedSample, Ranking
-from pdojo.search.perfllm.screening import KIND
-from pdojo.search.perfllm.storing import dump
 
 HELD = 5
 """One problem in this many is held out."""

@@ -16,8 +16,8 @@ from pdojo_tools.outputs import write_output
 
 from pdojo.errors import UsageError
 from pdojo.files import exists, read_bytes, read_text, replace_file, write_file
-from pdojo.search.perfllm.storing import LARGEST
-from pdojo.search.perfllm.training.trainer import EpisodeRow
+from pdojo.perfllm.storing import LARGEST
+from pdojo.perfllm.training.trainer import EpisodeRow
 
 _KINDS = get_type_hints(EpisodeRow)
 _COLUMNS = tuple(field.name for field in fields(EpisodeRow))

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from pdojo.search.perfllm.training.trainer import EpisodeRow
+from pdojo.perfllm.training.trainer import EpisodeRow
 
 QUIET = 30.0
 """Seconds between two lines without a terminal."""

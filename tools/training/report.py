@@ -11,7 +11,7 @@ from pdojo_tools.tuning.report.document import document
 from pdojo_tools.tuning.report.elements import Html, folded, listing, note, section, table
 from pdojo_tools.tuning.report.plot import FIRST, SECOND, Pane, count_axis, figure, value_axis
 
-from pdojo.search.perfllm.training.trainer import EpisodeRow
+from pdojo.perfllm.training.trainer import EpisodeRow
 
 WINDOW = 25
 """Number of episodes of a moving mean."""

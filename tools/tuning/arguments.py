@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from pdojo_tools.command import Arguments, add_align, add_json, add_machine, positive, random_seed
 
 from pdojo.errors import UsageError, did_you_mean
+from pdojo.perfllm.settings import Settings
 from pdojo.search.contract.names import EVALUATORS, EXPERT_PASSES, NEIGHBOURHOODS, STRATEGIES
 from pdojo.search.contract.progress import EVALUATIONS, Budget
-from pdojo.search.perfllm.settings import Settings
 
 DESCRIPTION = """Tune kernels by an expert pass and by search, verify them, and measure what that gained.
 

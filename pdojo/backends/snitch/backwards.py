@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pdojo.backends.snitch.blocks import Item
 from pdojo.backends.snitch.code import Register
 from pdojo.backends.snitch.latency import latency
-from pdojo.backends.snitch.simulator.configuration import Timing
+from pdojo.snitch_sim.simulator.configuration import Timing
 
 _READY = 24
 """Largest number of candidates compared for each position."""

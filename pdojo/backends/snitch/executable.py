@@ -11,9 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.backends.calling.arrays import Parameter, parameters_of
-from pdojo.backends.snitch.assembler import TCDM_BASE, AssembledProgram, assemble
-from pdojo.backends.snitch.simulator import Configuration, Result, simulate
-from pdojo.backends.snitch.simulator.simulate import CYCLES
 from pdojo.backends.snitch.targets import SnitchSource, snitch_source
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.machines.machine import Machine
@@ -21,6 +18,9 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError, MemoryDamage, UsageError
+from pdojo.snitch_sim.assembler import TCDM_BASE, AssembledProgram, assemble
+from pdojo.snitch_sim.simulator import Configuration, Result, simulate
+from pdojo.snitch_sim.simulator.simulate import CYCLES
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 """Interface arrays by name."""

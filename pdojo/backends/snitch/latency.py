@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pdojo.backends.snitch.code import CONSTANTS, LOADS, STORES, CodeLine
-from pdojo.backends.snitch.simulator.configuration import CROSSINGS, Timing
+from pdojo.snitch_sim.simulator.configuration import CROSSINGS, Timing
 
 _SIMPLE = ("fmin", "fmax", "fsgnj", "fsgnjn", "fsgnjx", "fmv")
 _QUEUE = 1

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pdojo.backends.snitch.code import BRANCHES, LOADS, MARKS, STORES, CodeLine, FrameOffset, Register
 from pdojo.backends.snitch.latency import is_float
 from pdojo.backends.snitch.liveness import Flow
-from pdojo.backends.snitch.simulator.configuration import Timing
+from pdojo.snitch_sim.simulator.configuration import Timing
 
 _MULTIPLICATIONS = frozenset(("mul", "mulh", "mulhsu", "mulhu"))
 _DIVISIONS = frozenset(("div", "divu", "rem", "remu"))

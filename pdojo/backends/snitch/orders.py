@@ -13,7 +13,7 @@ from pdojo.backends.snitch.backwards import backward_order
 from pdojo.backends.snitch.blocks import Item
 from pdojo.backends.snitch.code import LOADS, STORES, STREAMS, Register
 from pdojo.backends.snitch.latency import is_float, latency, occupancy, waits_for_idle
-from pdojo.backends.snitch.simulator.configuration import Timing
+from pdojo.snitch_sim.simulator.configuration import Timing
 
 _WEIGHTS = (0, 0.05, 0.4, 5)
 """Weights to try for a position in the text, in cycles: from interleaved copies to one copy after the other."""

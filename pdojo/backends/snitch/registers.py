@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from pdojo.backends.snitch.assembler.registers import FLOAT, INTEGER
 from pdojo.backends.snitch.assignment import Assignment, check, is_left_out
 from pdojo.backends.snitch.code import COPIES, SLOT, SP, CodeLine, FrameOffset, Kind, Register, SnitchCode
 from pdojo.backends.snitch.liveness import Flow, Numbering, bodies, frequency, live_after, rarities, tracked
 from pdojo.backends.snitch.meetings import meetings
 from pdojo.backends.snitch.rotation import rotated
 from pdojo.backends.snitch.schedule import Schedule
-from pdojo.backends.snitch.simulator.configuration import Timing
 from pdojo.errors import LoweringError
+from pdojo.snitch_sim.assembler.registers import FLOAT, INTEGER
+from pdojo.snitch_sim.simulator.configuration import Timing
 
 TEMPORARY: dict[Kind, tuple[str, ...]] = {
     "x": tuple(f"a{k}" for k in range(8)) + tuple(f"t{k}" for k in range(7)),

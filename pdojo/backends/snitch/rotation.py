@@ -14,7 +14,7 @@ from dataclasses import replace
 from pdojo.backends.snitch.blocks import Item, blocks, occurrences
 from pdojo.backends.snitch.code import BRANCHES, CodeLine, Immediate, RareLabel, Register
 from pdojo.backends.snitch.latency import occupancy
-from pdojo.backends.snitch.simulator.configuration import Timing
+from pdojo.snitch_sim.simulator.configuration import Timing
 
 _FEWEST = 2
 """Fewest divisions in a body; the rest of the code goes on beside a single one anyway."""

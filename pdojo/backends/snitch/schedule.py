@@ -20,7 +20,7 @@ from pdojo.backends.snitch.blocks import blocks
 from pdojo.backends.snitch.code import STREAMS, CodeLine, Register
 from pdojo.backends.snitch.liveness import Flow, Numbering, frequency, live_after, tracked, without_dead_code
 from pdojo.backends.snitch.orders import ScheduledBlock, walked
-from pdojo.backends.snitch.simulator.configuration import Timing
+from pdojo.snitch_sim.simulator.configuration import Timing
 
 _SLACK = (0, 2, 6)
 """Registers to keep free, by number of failed attempts."""

@@ -23,7 +23,6 @@ from pdojo.backends.measure.outcome import (
 )
 from pdojo.backends.measure.request import Simulation
 from pdojo.backends.snitch.executable import Arrays, SimulatedKernel, SimulatedRun, load
-from pdojo.backends.snitch.simulator import Result
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.notation import parse_notation
@@ -33,6 +32,7 @@ from pdojo.dialect.view.nest import Leaf, Nest
 from pdojo.errors import CycleLimit, LoweringError, MeasurementError, MemoryDamage, PdojoError, SimulationError
 from pdojo.errors import Deadlock as DeadlockError
 from pdojo.math.functions import FUNCTIONS
+from pdojo.snitch_sim.simulator import Result
 
 Listener = Callable[[str], None]
 """A function called with each phase (`pdojo.backends.measure.worker.PhaseEvent`) before it begins."""

@@ -11,11 +11,11 @@ from pdojo.dialect.functions import byte_width
 from pdojo.dialect.notation.printer import print_nest
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import DatabaseError
+from pdojo.passes.common.parameters import ParameterValues
 from pdojo.search.contract.evaluation import JSON
 from pdojo.search.database.memory import SearchMemory
 from pdojo.search.database.rows import now, read_json
 from pdojo.search.database.schema import canonical, digest
-from pdojo.search.kinds.common.parameters import ParameterValues
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 

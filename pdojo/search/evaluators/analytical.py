@@ -10,16 +10,16 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import machine_facts
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.build import nest_on
+from pdojo.passes.cpu.cost_model import estimate
+from pdojo.passes.gpu.cost_model import estimate_gpu
 from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
-from pdojo.search.kinds.cpu.cost_model import estimate
-from pdojo.search.kinds.gpu.cost_model import estimate_gpu
 
 VERSION = 2
 """Version of the model: costs of other versions are not comparable."""
 
 
 class Analytical:
-    """Cycles estimated by `pdojo.search.kinds.cpu.cost_model` for CPUs, and by `pdojo.search.kinds.gpu.cost_model` for
+    """Cycles estimated by `pdojo.passes.cpu.cost_model` for CPUs, and by `pdojo.passes.gpu.cost_model` for
     GPUs.
 
     Programs for other machines fail.

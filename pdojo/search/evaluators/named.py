@@ -6,8 +6,8 @@ from pdojo.backends.common.backend import backend_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError, UsageError
+from pdojo.passes.kind import kind_of_machine
 from pdojo.search.contract.evaluation import Evaluator
-from pdojo.search.kinds.kind import kind_of_machine
 
 
 def evaluator_for(machine: Machine, name: str | None) -> str:

@@ -11,8 +11,8 @@ from math import log1p
 
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.view.nest import Nest
+from pdojo.passes.cpu.cost_model import estimate
 from pdojo.search.features.structure import named_structure
-from pdojo.search.kinds.cpu.cost_model import estimate
 
 LEVELS = 3
 """Number of cache levels with a feature."""

@@ -16,9 +16,9 @@ from pdojo.dialect.functions import byte_width
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.nest import Scope
 from pdojo.errors import IllegalMove, LocationError
+from pdojo.passes.common.builder import PassBuilder
+from pdojo.passes.common.loops import indexing, sink, straighten
 from pdojo.search.contract.candidates import MoveCandidate, choices, shuffled
-from pdojo.search.kinds.common.builder import PassBuilder
-from pdojo.search.kinds.common.loops import indexing, sink, straighten
 from pdojo.search.neighbourhoods.lengths import COPIES
 from pdojo.search.neighbourhoods.sizes import lanes_of
 from pdojo.transforms.copies.staging import Staging

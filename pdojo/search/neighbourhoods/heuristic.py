@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from random import Random
 
+from pdojo.passes.common.builder import PassBuilder
 from pdojo.search.contract.evaluation import JSON
-from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.neighbourhoods.lengths import Limits
 from pdojo.search.neighbourhoods.proposals import Edit, Proposals, proposals_for
 from pdojo.transforms.game import Game

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
-from pdojo.search.kinds.common.builder import PassBuilder
-from pdojo.search.kinds.kind import ExpertPass, kind_of_machine
+from pdojo.passes.common.builder import PassBuilder
+from pdojo.passes.kind import ExpertPass, kind_of_machine
 from pdojo.transforms.game import Game, Skipped
 from pdojo.transforms.move import Move
 

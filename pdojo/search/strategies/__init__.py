@@ -11,12 +11,12 @@ from random import Random
 from typing import Protocol, runtime_checkable
 
 from pdojo.errors import UsageError
+from pdojo.perfllm.settings import Settings
 from pdojo.search.contract.evaluation import JSON
 from pdojo.search.contract.names import STRATEGIES
 from pdojo.search.contract.node import Node, Proposal
 from pdojo.search.engine.executor import ProposalExecutor
 from pdojo.search.neighbourhoods import Neighbourhood
-from pdojo.search.perfllm.settings import Settings
 
 __all__ = ["Breeder", "Node", "Proposal", "Saved", "Strategy", "check_proposers", "strategy"]
 
@@ -118,7 +118,7 @@ def strategy(name: str, steps: int = 1000, agent: Settings | None = None) -> Str
 
             return ModelStrategy()
         case "perfllm":
-            from pdojo.search.strategies.perfllm import PerfLLM
+            from pdojo.perfllm.strategy import PerfLLM
 
             return PerfLLM(steps, agent)
         case _:

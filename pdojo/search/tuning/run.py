@@ -10,6 +10,7 @@ from pdojo.backends.measure.outcome import outcome_from_json
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import MeasurementError
+from pdojo.perfllm.settings import Settings
 from pdojo.search.contract.evaluation import Candidate, Evaluation, Evaluator
 from pdojo.search.contract.progress import EVALUATIONS, Budget, Ending, Listener, SearchResult, Times
 from pdojo.search.database import Database, Problem, SearchMemory
@@ -20,7 +21,6 @@ from pdojo.search.engine.racing import Race
 from pdojo.search.engine.search import run_settings, search
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.proposals import has_proposals
-from pdojo.search.perfllm.settings import Settings
 from pdojo.search.strategies import Strategy, strategy
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
 from pdojo.search.tuning.task import TuningTask

@@ -9,9 +9,9 @@ from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove, LocationError
-from pdojo.search.kinds.common.builder import Note
-from pdojo.search.kinds.common.parameters import ParameterValues, TuningParameter
-from pdojo.search.kinds.passes import play_pass
+from pdojo.passes.common.builder import Note
+from pdojo.passes.common.parameters import ParameterValues, TuningParameter
+from pdojo.passes.passes import play_pass
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
 

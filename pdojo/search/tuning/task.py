@@ -10,7 +10,7 @@ from pathlib import Path
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.kernels import Workload
-from pdojo.search.kinds.common.parameters import ParameterValues
+from pdojo.passes.common.parameters import ParameterValues
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace

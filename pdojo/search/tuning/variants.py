@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
 
+from pdojo.passes.common.parameters import ParameterValues
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.database.decisions import DecisionMemory
 from pdojo.search.engine.racing import STAGES, Race, Timing, TimingRequest, race
-from pdojo.search.kinds.common.parameters import ParameterValues
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
 
 MOST = 16

@@ -9,9 +9,9 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
+from pdojo.passes.cpu.kind import naive_pass
+from pdojo.passes.kind import EvaluatorKind, MachineKind
 from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Evaluator, Listener
-from pdojo.search.kinds.cpu.kind import naive_pass
-from pdojo.search.kinds.kind import EvaluatorKind, MachineKind
 from pdojo_acme.backend import cycles
 
 

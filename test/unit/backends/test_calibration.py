@@ -26,7 +26,7 @@ from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
-from pdojo.search.kinds.passes import play_pass
+from pdojo.passes.passes import play_pass
 from pdojo.transforms.game import Game
 
 MIB = 1 << 20

@@ -20,7 +20,7 @@ from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
-from pdojo.search.kinds.cpu.cost_model import estimate
+from pdojo.passes.cpu.cost_model import estimate
 
 SCALED = """
 kernel scaled(x, w, v) -> (y, c)

@@ -23,7 +23,7 @@ from benchmarks.gpu.tables import print_results
 from pdojo.dialect.machines.registry import known_machine
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.kernels import workload
-from pdojo.search.kinds.common.parameters import PassResult, TuningParameter
+from pdojo.passes.common.parameters import PassResult, TuningParameter
 from pdojo.transforms.game import Game
 from standin import gpu as standin
 

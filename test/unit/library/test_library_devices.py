@@ -18,7 +18,6 @@ from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu.executable import GpuCompiler, GpuKernel
 from pdojo.backends.gpu.resources import MissingTool
 from pdojo.backends.measure.arrays import random_inputs
-from pdojo.backends.snitch.assembler.assemble import assemble
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
@@ -33,6 +32,7 @@ from pdojo.library.manifest import MANIFEST, Array, digests
 from pdojo.library.schema import read_manifest
 from pdojo.library.spec import spec_of
 from pdojo.library.verify import verify
+from pdojo.snitch_sim.assembler.assemble import assemble
 from standin import gpu as standin_gpu
 from standin.gpu import Standin
 from toolchain import c_compiler

@@ -18,9 +18,9 @@ from pdojo.dialect.semantics.oracle import equivalent
 from pdojo.dialect.view.nest import Leaf, Nest
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
+from pdojo.passes.cpu.proposals import PROPOSALS
 from pdojo.search.contract.candidates import choices, shuffled
 from pdojo.search.contract.names import NEIGHBOURHOODS
-from pdojo.search.kinds.cpu.proposals import PROPOSALS
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.drawing import RARELY, draw, draw_family, each_family
 from pdojo.search.neighbourhoods.edges import Edges

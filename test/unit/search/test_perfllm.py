@@ -19,18 +19,18 @@ import pytest
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
+from pdojo.passes.passes import play_pass
+from pdojo.perfllm.encoders import StructureEncoder, encoder
+from pdojo.perfllm.kept import Kept
+from pdojo.perfllm.learner import Learner
+from pdojo.perfllm.replay import STOP, Replay, ReplayedAction, Visit
+from pdojo.perfllm.settings import EDITS, TARGETS, Settings, Target
 from pdojo.search.contract.candidates import legal_candidates
 from pdojo.search.environment.actions import Action, actions_of
 from pdojo.search.environment.rules import Rules
 from pdojo.search.features.structure import SIZE as FEATURES
 from pdojo.search.features.structure import named_structure, structure
-from pdojo.search.kinds.passes import play_pass
 from pdojo.search.neighbourhoods.drawing import useful
-from pdojo.search.perfllm.encoders import StructureEncoder, encoder
-from pdojo.search.perfllm.kept import Kept
-from pdojo.search.perfllm.learner import Learner
-from pdojo.search.perfllm.replay import STOP, Replay, ReplayedAction, Visit
-from pdojo.search.perfllm.settings import EDITS, TARGETS, Settings, Target
 from pdojo.search.strategies import strategy
 from pdojo.transforms.game import Game
 
@@ -313,7 +313,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_transformer_reads_programs(model: Path, tmp_path: Path) -> None:
-    from pdojo.search.perfllm.transformer import TransformerEncoder
+    from pdojo.perfllm.transformer import TransformerEncoder
 
     drawn = offers(states("softmax:32x64", 3, 1)[0], 8)
     mine = TransformerEncoder(str(model), tmp_path)
@@ -326,7 +326,7 @@ def test_a_transformer_reads_programs(model: Path, tmp_path: Path) -> None:
 
 
 def test_vectors_are_kept_on_disk(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pdojo.search.perfllm.transformer import TransformerEncoder
+    from pdojo.perfllm.transformer import TransformerEncoder
 
     drawn = offers(states("softmax:32x64", 3, 1)[0], 4)
     found = TransformerEncoder(str(model), tmp_path).encode(drawn)

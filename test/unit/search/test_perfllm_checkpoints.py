@@ -15,6 +15,11 @@ from pathlib import Path
 import pytest
 
 from pdojo.errors import DatabaseError, UsageError
+from pdojo.passes.passes import play_pass
+from pdojo.perfllm import storing
+from pdojo.perfllm.agent import Moment
+from pdojo.perfllm.settings import Settings
+from pdojo.perfllm.strategy import PerfLLM
 from pdojo.search.contract.evaluation import Evaluation
 from pdojo.search.contract.node import Proposal
 from pdojo.search.contract.progress import Budget, Progress, SearchResult
@@ -23,13 +28,8 @@ from pdojo.search.database.checkpoints import folder_of
 from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.engine import resuming
 from pdojo.search.engine.search import search
-from pdojo.search.kinds.passes import play_pass
 from pdojo.search.neighbourhoods import neighbourhood
-from pdojo.search.perfllm import storing
-from pdojo.search.perfllm.agent import Moment
-from pdojo.search.perfllm.settings import Settings
 from pdojo.search.strategies import Saved
-from pdojo.search.strategies.perfllm import PerfLLM
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from search_games import TextCosts, facts, start

@@ -17,8 +17,8 @@ from pdojo.dialect.semantics.oracle import equivalent
 from pdojo.dialect.verification.verify import verify_kernel
 from pdojo.dialect.view.nest import Scope
 from pdojo.errors import IllegalMove, UsageError
-from pdojo.search.kinds.common.builder import PassBuilder
-from pdojo.search.kinds.passes import play_pass
+from pdojo.passes.common.builder import PassBuilder
+from pdojo.passes.passes import play_pass
 from pdojo.transforms.game import Game
 from pdojo.transforms.mapping.cpu import Vectorize
 from pdojo.transforms.promises import Promises

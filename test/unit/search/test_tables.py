@@ -10,9 +10,9 @@ from pdojo import build
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.semantics.oracle import equivalent
+from pdojo.passes.kind import kind_of_machine
+from pdojo.passes.passes import play_pass
 from pdojo.search.features.structure import SIZE, structure
-from pdojo.search.kinds.kind import kind_of_machine
-from pdojo.search.kinds.passes import play_pass
 from pdojo.transforms.game import Game
 
 GATHER = """\

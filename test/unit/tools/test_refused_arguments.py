@@ -20,9 +20,9 @@ import pdojo
 from pdojo.dialect.machines import host as detection
 from pdojo.errors import PdojoError, UsageError
 from pdojo.files import read_bounded, read_bytes, replace_file
+from pdojo.perfllm.settings import Settings
 from pdojo.search.contract.progress import Budget
 from pdojo.search.database import Database
-from pdojo.search.perfllm.settings import Settings
 
 LONG = "n" * 5000
 RELU = "relu:4"

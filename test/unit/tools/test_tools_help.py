@@ -13,8 +13,8 @@ from pdojo_tools import opt, tune
 import pdojo
 from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import PRESETS
+from pdojo.passes.kind import kind_of_machine
 from pdojo.search.contract.names import EVALUATORS, EXPERT_PASSES
-from pdojo.search.kinds.kind import kind_of_machine
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]

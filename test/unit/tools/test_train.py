@@ -24,6 +24,16 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
+from pdojo.perfllm.archive import Archive
+from pdojo.perfllm.encoders import StructureEncoder
+from pdojo.perfllm.policy import load_policy
+from pdojo.perfllm.ranking import RankedSample, Ranking, spearman
+from pdojo.perfllm.screening import Screen
+from pdojo.perfllm.settings import Settings
+from pdojo.perfllm.training.episodes import EpisodeAction
+from pdojo.perfllm.training.kernels import TrainingKernel
+from pdojo.perfllm.training.players import Here, OnRay, Players, Processes
+from pdojo.perfllm.training.trainer import EpisodeRow, Trainer, came
 from pdojo.search.contract.candidates import legal_candidates
 from pdojo.search.contract.evaluation import Candidate, Computing
 from pdojo.search.database import Database, Problem
@@ -33,16 +43,6 @@ from pdojo.search.environment.rules import Rules
 from pdojo.search.evaluators.cluster import Connection
 from pdojo.search.evaluators.named import make_evaluator
 from pdojo.search.features.structure import SIZE
-from pdojo.search.perfllm.archive import Archive
-from pdojo.search.perfllm.encoders import StructureEncoder
-from pdojo.search.perfllm.policy import load_policy
-from pdojo.search.perfllm.ranking import RankedSample, Ranking, spearman
-from pdojo.search.perfllm.screening import Screen
-from pdojo.search.perfllm.settings import Settings
-from pdojo.search.perfllm.training.episodes import EpisodeAction
-from pdojo.search.perfllm.training.kernels import TrainingKernel
-from pdojo.search.perfllm.training.players import Here, OnRay, Players, Processes
-from pdojo.search.perfllm.training.trainer import EpisodeRow, Trainer, came
 from pdojo.search.strategies import strategy
 from pdojo.search.tuning.scheduled_kernel import assume_alignment
 from pdojo.transforms.game import Game
@@ -392,8 +392,8 @@ def test_too_few_programs_are_refused(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_a_cost_model_of_other_features_is_refused(tmp_path: Path) -> None:
-    from pdojo.search.perfllm.screening import KIND
-    from pdojo.search.perfllm.storing import dump
+    from pdojo.perfllm.screening import KIND
+    from pdojo.perfllm.storing import dump
 
     (tmp_path / "costs").write_bytes(dump(Ranking(4).state(), {"kind": KIND, "features": "1"}))
     with pytest.raises(UsageError, match="knows version 1 of the features"):
@@ -421,7 +421,7 @@ def test_a_ranking_learns_what_kernels_share() -> None:
 
 def json_free(ranking: Ranking) -> dict[str, object]:
     """The state after a round through a file."""
-    from pdojo.search.perfllm.storing import dump, load
+    from pdojo.perfllm.storing import dump, load
 
     return load(dump(ranking.state()), Ranking.schema(4))
 

@@ -12,7 +12,7 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.copying import Copier
 from pdojo.dialect.view.nest import Nest, Node
 from pdojo.errors import IllegalMove, LocationError
-from pdojo.search.kinds.passes import play_pass
+from pdojo.passes.passes import play_pass
 from pdojo.transforms.apply import candidates
 from pdojo.transforms.game import Game
 from pdojo.transforms.promises import Promises

@@ -20,8 +20,8 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of, nest_on
 from pdojo.dialect.view.nest import Buffer
 from pdojo.kernels import workload
-from pdojo.search.kinds.gpu.cost_model import UPDATE, estimate_gpu
-from pdojo.search.kinds.passes import play_pass
+from pdojo.passes.gpu.cost_model import UPDATE, estimate_gpu
+from pdojo.passes.passes import play_pass
 from pdojo.transforms.game import Game
 from toolchain import hip_toolchain
 

@@ -16,19 +16,19 @@ from pdojo.backends.common.backend import backend_of
 from pdojo.backends.measure import KernelReference, MeasuredProgram, Options, Simulated, SimulatedOnSnitch, Simulation
 from pdojo.backends.measure.outcome import Deadlock, Outcome, Timeout, Trap, WrongResult, outcome_from_json
 from pdojo.backends.measure.pool import Job
-from pdojo.backends.snitch.assembler import assemble
 from pdojo.backends.snitch.executable import SimulatedKernel, load
 from pdojo.backends.snitch.session import simulate
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError, MemoryDamage, UsageError
+from pdojo.passes.snitch.cycles import PATIENCE, SPARE, Cycles
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.contract.progress import Budget
 from pdojo.search.engine.search import search
-from pdojo.search.kinds.snitch.cycles import PATIENCE, SPARE, Cycles
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.strategies import strategy
+from pdojo.snitch_sim.assembler import assemble
 from pdojo.transforms.game import Game
 
 SNITCH = machine("snitch")

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from pdojo.backends.snitch.assembler import TCDM_BASE, TEXT_BASE, assemble, rewrite
-from pdojo.backends.snitch.assembler.build import build
-from pdojo.backends.snitch.assembler.external import run_external
-from pdojo.backends.snitch.assembler.instruction import Instruction, decode
-from pdojo.backends.snitch.assembler.registers import ABI_FLOAT, ABI_INTEGER
-from pdojo.backends.snitch.assembler.table import ENCODINGS, SNITCH
-from pdojo.backends.snitch.assembler.toolchain import object_file
 from pdojo.errors import AssemblyError, MeasurementError, UsageError
+from pdojo.snitch_sim.assembler import TCDM_BASE, TEXT_BASE, assemble, rewrite
+from pdojo.snitch_sim.assembler.build import build
+from pdojo.snitch_sim.assembler.external import run_external
+from pdojo.snitch_sim.assembler.instruction import Instruction, decode
+from pdojo.snitch_sim.assembler.registers import ABI_FLOAT, ABI_INTEGER
+from pdojo.snitch_sim.assembler.table import ENCODINGS, SNITCH
+from pdojo.snitch_sim.assembler.toolchain import object_file
 
 
 def word(text: str) -> int:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from pdojo.backends.snitch.assembler import assemble
-from pdojo.backends.snitch.simulator import Placement, simulate
 from pdojo.errors import SimulationError
+from pdojo.snitch_sim.assembler import assemble
+from pdojo.snitch_sim.simulator import Placement, simulate
 from snitch_programs import RECENT, run
 
 

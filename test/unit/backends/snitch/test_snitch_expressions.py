@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pdojo.backends.snitch.assembler import assemble, rewrite
-from pdojo.backends.snitch.assembler.expression import number
+from pdojo.snitch_sim.assembler import assemble, rewrite
+from pdojo.snitch_sim.assembler.expression import number
 from toolchain import tool_fault
 
 ASSEMBLERS = ("riscv64-unknown-elf-as", "riscv64-linux-gnu-as")

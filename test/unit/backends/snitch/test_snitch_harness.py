@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pdojo.backends.snitch.assembler import TCDM_BASE, TEXT_BASE, Instruction, assemble
-from pdojo.backends.snitch.assembler.build import build
-from pdojo.backends.snitch.assembler.harness import CYCLES, DATA_BASE, ENTRY, FROMHOST, TOHOST, harness
-from pdojo.backends.snitch.assembler.registers import MCYCLE
-from pdojo.backends.snitch.simulator.integer import (
+from pdojo.snitch_sim.assembler import TCDM_BASE, TEXT_BASE, Instruction, assemble
+from pdojo.snitch_sim.assembler.build import build
+from pdojo.snitch_sim.assembler.harness import CYCLES, DATA_BASE, ENTRY, FROMHOST, TOHOST, harness
+from pdojo.snitch_sim.assembler.registers import MCYCLE
+from pdojo.snitch_sim.simulator.integer import (
     ALU,
     COMPARE,
     DIVIDE,

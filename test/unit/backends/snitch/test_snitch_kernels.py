@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from pdojo.backends.snitch.simulator import Placement, Result
-from pdojo.backends.snitch.simulator.simulate import Complex
+from pdojo.snitch_sim.simulator import Placement, Result
+from pdojo.snitch_sim.simulator.simulate import Complex
 from snitch_programs import BASE, FENCE, OFF, ON, configure, gemm, loop, run, stream
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from pdojo.backends.snitch.assembler import assemble
-from pdojo.backends.snitch.assembler.instruction import Instruction
-from pdojo.backends.snitch.assembler.registers import INTEGER
 from pdojo.backends.snitch.code import SP, ZERO, CodeLine, FrameOffset, Register, SnitchCode
 from pdojo.backends.snitch.executable import load
 from pdojo.backends.snitch.liveness import Flow
 from pdojo.backends.snitch.meetings import meetings
 from pdojo.backends.snitch.registers import assign
-from pdojo.backends.snitch.simulator.configuration import Timing
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.kernels import workload
 from pdojo.search.tuning.scheduled_kernel import make_moves
+from pdojo.snitch_sim.assembler import assemble
+from pdojo.snitch_sim.assembler.instruction import Instruction
+from pdojo.snitch_sim.assembler.registers import INTEGER
+from pdojo.snitch_sim.simulator.configuration import Timing
 
 X, Y, COUNT = (Register("x") for _ in range(3))
 F, G = (Register("f") for _ in range(2))

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pdojo.backends.snitch.assembler import assemble
-from pdojo.backends.snitch.simulator import Placement, simulate
-from pdojo.backends.snitch.simulator.rounding import (
+from pdojo.snitch_sim.assembler import assemble
+from pdojo.snitch_sim.simulator import Placement, simulate
+from pdojo.snitch_sim.simulator.rounding import (
     bits,
     exact_fma,
     from_bits,

@@ -11,11 +11,11 @@ from pdojo.backends.snitch.code import ZERO, CodeLine, Register
 from pdojo.backends.snitch.copies import without_copies
 from pdojo.backends.snitch.executable import load
 from pdojo.backends.snitch.rotation import rotated
-from pdojo.backends.snitch.simulator.configuration import Timing
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
+from pdojo.snitch_sim.simulator.configuration import Timing
 
 X, A, B, Q, R = (Register("f") for _ in range(5))
 COUNT, POINTER = Register("x"), Register("x")

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pdojo.backends.snitch.assembler import assemble
-from pdojo.backends.snitch.assembler.instruction import Instruction
-from pdojo.backends.snitch.simulator import Configuration, Placement, Result, simulate
-from pdojo.backends.snitch.simulator.fpu import grants
 from pdojo.errors import SimulationError
+from pdojo.snitch_sim.assembler import assemble
+from pdojo.snitch_sim.assembler.instruction import Instruction
+from pdojo.snitch_sim.simulator import Configuration, Placement, Result, simulate
+from pdojo.snitch_sim.simulator.fpu import grants
 from snitch_programs import OLD, RECENT, run
 from snitch_rules import Machine, next_turn, tree
 

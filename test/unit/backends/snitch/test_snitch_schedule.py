@@ -10,7 +10,7 @@ import pytest
 from pdojo.backends.snitch.code import CONSTANTS, SLOT, SP, STREAMS, ZERO, CodeLine, FrameOffset, RareLabel, Register
 from pdojo.backends.snitch.latency import latency
 from pdojo.backends.snitch.schedule import Schedule, check_values
-from pdojo.backends.snitch.simulator.configuration import Timing
+from pdojo.snitch_sim.simulator.configuration import Timing
 
 TIMING = Timing()
 A, B, ANYWHERE = Register("x", area="a"), Register("x", area="b"), Register("x")

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pdojo.backends.snitch.assembler import assemble
-from pdojo.backends.snitch.simulator import Configuration, Placement, simulate
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import SimulationError, UsageError
+from pdojo.snitch_sim.assembler import assemble
+from pdojo.snitch_sim.simulator import Configuration, Placement, simulate
 from snitch_programs import BASE, FENCE, OFF, OLD, ON, loop, run, stream
 
 SIZE = 128 << 10
@@ -132,7 +132,7 @@ def test_nested_loops() -> None:
 
 
 def _fma(a: float, b: float, c: float) -> float:
-    from pdojo.backends.snitch.simulator.rounding import exact_fma
+    from pdojo.snitch_sim.simulator.rounding import exact_fma
 
     return exact_fma(float(a), float(b), float(c))
 

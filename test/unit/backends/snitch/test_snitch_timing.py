@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pdojo.backends.snitch.simulator import Result
+from pdojo.snitch_sim.simulator import Result
 from snitch_programs import BASE, FENCE, OFF, OLD, ON, issues, loop, run, stream
 
 ACCUMULATE = "\n".join(f"fadd.d fs{i}, fs{i}, fa1" for i in range(4))

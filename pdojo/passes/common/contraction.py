@@ -1,0 +1,209 @@
+"""Contractions, that is sums of products whose operands are each used by many results: their shape, common moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.passes.common.builder import PassBuilder
+
+MOST_STRAIGHT = 32
+"""Greatest extent of each of a block's two loops that is unrolled."""
+VECTORS = (1, 2, 4, 5, 6, 8)
+"""Numbers of vectors in a block's row. Not three: LLVM takes seconds to keep arrays of three vectors in registers."""
+WORTH_CHOOSING = 1 << 20
+"""Fewest products of a contraction whose plan is left open."""
+MOST_PADDED = 1.25
+"""Greatest size of a packed copy, as a multiple of the array's."""
+ONCE = "the operand is constant: it is packed once, at binding"
+
+
+@dataclass(frozen=True)
+class ContractionShape:
+    """The roles of the loops around an accumulation of one or two reads."""
+
+    leaf: Leaf
+
+    @cached_property
+    def spatial(self) -> tuple[Scope, ...]:
+        """The loops over results."""
+        depths = spatial_loops(self.leaf)
+        return tuple(s for s in self.leaf.chain if s.depth in depths)
+
+    @cached_property
+    def terms(self) -> tuple[Scope, ...]:
+        """The loops over the terms of a result."""
+        return tuple(s for s in self.leaf.chain if s not in self.spatial)
+
+    @cached_property
+    def own(self) -> tuple[tuple[Scope, ...], ...]:
+        """For each read, the loops over results that index no other read."""
+        using = [[k for k, access in enumerate(self.leaf.reads) if uses(access, s)] for s in self.spatial]
+        return tuple(
+            tuple(s for s, found in zip(self.spatial, using, strict=True) if found == [k])
+            for k in range(len(self.leaf.reads))
+        )
+
+    @property
+    def results(self) -> int:
+        """Number of results."""
+        return prod(s.extent for s in self.spatial)
+
+
+def contraction_shape(leaf: Leaf) -> ContractionShape | None:
+    """The shape of an accumulation in plain loops; None for other statements, and in mapped or guarded loops."""
+    plain = all(s.mapping is Mapping.SEQUENTIAL and not s.guard for s in leaf.chain)
+    return ContractionShape(leaf) if plain and has_terms(leaf) else None
+
+
+def contractions(builder: PassBuilder) -> Iterator[ContractionShape]:
+    """The contractions that are alone with their initialisation in a nest, each in the program when it is asked for."""
+    for identifier in [leaf.id for leaf in builder.nest.leaves]:
+        shape = contraction_shape(builder.leaf(identifier))
+        if shape is not None and is_alone(shape.leaf):
+            yield shape
+
+
+def has_terms(leaf: Leaf) -> bool:
+    """True for an accumulation of one or two reads over loops of terms, into results indexed by other loops."""
+    return leaf.accumulate is not None and 0 < len(spatial_loops(leaf)) < len(leaf.chain) and len(leaf.reads) in (1, 2)
+
+
+def spatial_loops(leaf: Leaf) -> set[int]:
+    """Depths of the loops that index the result, and of one-iteration loops outside of these."""
+    used = {s.depth for s in leaf.chain if uses(leaf.output, s)}
+    return used | {s.depth for s in leaf.chain if s.extent == 1 and s.depth < max(used, default=0)}
+
+
+def is_alone(leaf: Leaf) -> bool:
+    """True if the nest holds only initialisation and sum, with the spatial loops around both."""
+    spatial = spatial_loops(leaf)
+    if not spatial or spatial != set(range(len(spatial))):
+        return False
+    innermost = leaf.chain[len(spatial) - 1]
+    if len(innermost.children) != 2 or any(len(s.children) != 1 for s in leaf.chain[: len(spatial) - 1]):
+        return False
+    first = innermost.children[0]
+    return isinstance(first, Leaf) and first.accumulate is None and first.output.key == leaf.output.key
+
+
+def uses(access: Access, scope: Scope) -> bool:
+    """True if a loop indexes an access."""
+    return any(e.uses(scope.depth) for e in access.index)
+
+
+def can_pack(leaf: Leaf, panel: Access) -> bool:
+    """True if a copy of the panel in loop order is at most `MOST_PADDED` times the array; overlapping windows are not.
+
+    The copy's rows are padded to whole vectors.
+    """
+    loops = {v for e in panel.index for v in e.variables()}
+    return prod(leaf.chain[v].extent for v in loops) <= MOST_PADDED * prod(panel.array.shape)
+
+
+def is_bound(leaf: Leaf, panel: Access) -> bool:
+    """True if a copy of the panel in loop order may be made once, at binding, because the panel is constant."""
+    return panel.array.buffer.constant and can_pack(leaf, panel)
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Block:
+    """A block of results in registers, with an estimate of the cost of all blocks."""
+
+    cost: float
+    height: int
+    """Rows of a block, in vectors or in tiles of an instruction."""
+    vectors: int
+    """Vectors or tiles in a row of a block."""
+
+
+def best_blocks(
+    rows: int, vectors: Iterable[int], registers: int, cost: Callable[[int, int], float]
+) -> Iterator[Block]:
+    """For each number of vectors, the block of least cost whose results, and operands of one step, fit the registers.
+
+    `cost` is that of a height and a number of vectors.
+    """
+    for count in vectors:
+        heights = range(1, min(32, rows, (registers - count - 1) // count) + 1)
+        yield min(
+            (Block(cost(height, count), height, count) for height in heights), default=Block(float("inf"), 1, count)
+        )
+
+
+def tiles_of(extent: int, size: int) -> list[tuple[int, int]]:
+    """Size and number of the full tiles and of the rest."""
+    return [(size, extent // size), (extent % size, 1 if extent % size else 0)]
+
+
+def peel(builder: PassBuilder, sums: Sequence[str], depth: int, after: int, why: str) -> list[list[str]]:
+    """Peel off the rest of the loop at `depth` behind `after` iterations.
+
+    Returns the sums of both parts, of the rest in order; only the first part if there is no rest or no whole part.
+    """
+    main = sums[0]
+    scope = builder.loop(main, depth)
+    if after in (0, scope.extent):
+        return [list(sums)]
+    before = accumulations(builder, main)
+    if not builder.attempt("peel_scope", scope, f"{why}; the rest by itself", after=after):
+        return [list(sums)]
+    return [list(sums), [i for i in accumulations(builder, main) if i not in before]]
+
+
+def accumulations(builder: PassBuilder, identifier: str) -> list[str]:
+    """The accumulations into the array that a statement writes, in order."""
+    array = builder.leaf(identifier).output.array.name
+    found = [w for w in builder.nest.writers[array] if w.accumulate is not None]
+    return [w.id for w in sorted(found, key=lambda w: w.order)]
+
+
+def own_buffer(builder: PassBuilder, identifier: str, depth: int, why: str) -> str:
+    """Keep a block in its own buffer from its zeros to its last sum; the loop over blocks is at `depth`.
+
+    Returns the statement that stores the complete results.
+    """
+    array, known = builder.leaf(identifier).output.array.name, builder.nest.by_id.keys()
+    builder.make("stage_out", builder.loop(identifier, depth), why, array=array, location="heap")
+    back = next(leaf.id for leaf in builder.nest.leaves if leaf.id not in known)
+    if builder.loop(identifier, depth).extent == 1:
+        # Copies have no loops of one iteration.
+        beside = builder.loop(back, depth)
+        builder.attempt("tile_scope", beside, why, size=beside.extent)
+    builder.make("join_scopes", builder.loop(identifier, depth), why)
+    return back
+
+
+def own_block(builder: PassBuilder, identifier: str, depth: int, why: str) -> tuple[str, str]:
+    """`own_buffer` with one slot for each result of a block; returns the statements that zero and store the block."""
+    back = own_buffer(builder, identifier, depth, why)
+    name = builder.leaf(identifier).output.array.name
+    builder.exhaust(lambda: [f"{name}:{d}" for d in range(len(builder.nest.arrays[name].shape))], "reuse_dims", why)
+    zero = next(w.id for w in builder.nest.writers[name] if w.accumulate is None)
+    return zero, back
+
+
+def arrange_copy(builder: PassBuilder, name: str, wanted: Sequence[int], why: str) -> None:
+    """Permute the dimensions of a copy, and the loops that write it, into the order `wanted`."""
+    now = list(range(len(wanted)))
+    for target, dimension in enumerate(wanted):
+        for place in reversed(range(target, now.index(dimension))):
+            builder.attempt("swap_dims", f"{name}:{place}", why)
+            (writer,) = builder.nest.writers[name]
+            outside = len(writer.chain) - len(wanted)
+            builder.attempt("swap_scopes", writer.chain[outside + place], "written in order")
+            now[place], now[place + 1] = now[place + 1], now[place]
+
+
+def narrow_factors(builder: PassBuilder, identifier: str) -> None:
+    """Inline the casts of a product's factors, and delete the casts that nothing reads any more."""
+    wide = {read.array.name for read in builder.leaf(identifier).reads}
+    for position in (0, 1):
+        builder.make("inline_op", builder.leaf(identifier), "the instruction takes narrow numbers", input=position)
+    for name in sorted(wide):
+        for writer in builder.nest.writers[name]:
+            builder.attempt("delete_op", writer, "nobody reads it any more")

@@ -1,0 +1,275 @@
+"""Plans for contractions: which loops are rows and columns of blocks, and an estimate of each block in cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from math import prod
+
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.rules.lanes import Stride, lane_stride, linear_address
+from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.passes.common.builder import PassBuilder
+from pdojo.passes.common.contraction import (
+    VECTORS,
+    Block,
+    ContractionShape,
+    best_blocks,
+    can_pack,
+    is_bound,
+    spatial_loops,
+    tiles_of,
+    uses,
+)
+from pdojo.passes.common.threads import balance
+
+FEW_APART = 4
+"""Largest stride in elements at which a gather still touches few cache lines."""
+FEW_SETS = 16
+"""Lines at equal distances fit into a cache divided by this number."""
+WAYS = 8
+"""Lines of a set of a core's caches."""
+SLACK = 1.1
+"""Latency of sums that a processor does not hide completely, as a multiple."""
+WORTH_PACKING = 4
+"""Fewest panels that must reuse a packed copy of the other operand's rows."""
+MASKS = frozenset({"avx512f", "sve", "v"})
+"""Features of processors whose masks have registers of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPlan:
+    """A plan for a contraction, with the loops by identifier."""
+
+    outer: tuple[str, ...]
+    """Spatial loops that are not tiled, in their order."""
+    rows: str | None
+    """The spatial loop whose iterations share the panel; None if no loop shares it."""
+    columns: str
+    """The spatial loop of the vectors."""
+    lanes: int
+    """Lanes of a vector."""
+    panel: int
+    """Index of the read that is the panel."""
+    block: Block
+    """The block of results in registers; its cost is in cycles."""
+
+    @property
+    def height(self) -> int:
+        """Rows of a block."""
+        return self.block.height
+
+    @property
+    def vectors(self) -> int:
+        """Vectors in a row of a block."""
+        return self.block.vectors
+
+    @property
+    def cost(self) -> float:
+        """Estimated cycles of the whole contraction."""
+        return self.block.cost
+
+    def title(self, leaf: Leaf) -> str:
+        """The plan in a few words: the block, and the operand that is the panel."""
+        panel = leaf.reads[self.panel].array.name
+        return f"{self.height} x {self.vectors} vectors of {self.lanes}, panel {panel}"
+
+
+def block_plans(builder: PassBuilder, shape: ContractionShape) -> list[BlockPlan]:
+    """The possible choices of rows, columns and block, the cheapest first, then choices with results close together."""
+    leaf = shape.leaf
+    found: list[BlockPlan] = []
+    for panel, vector in enumerate(leaf.reads):
+        others = [loops for k, loops in enumerate(shape.own) if k != panel]
+        for columns in shape.own[panel]:
+            lengths = _lengths(builder, leaf, columns.extent)
+            sharing = others[0] if others else ()
+            is_near = _is_near(leaf, columns, vector) or (
+                is_bound(leaf, vector) and _is_contiguous(leaf.output, columns)
+            )
+            if not sharing and not is_near:
+                continue
+            if not _is_contiguous(vector, columns) and sharing and not can_pack(leaf, vector):
+                continue
+            for rows in sharing or [None]:
+                for lanes in lengths:
+                    found += _sized(builder, shape, panel, columns, rows, lanes)
+    address = linear_address(leaf.output.index, leaf.output.array.shape)
+    apart = {s.id: address.coefficient(s.depth) for s in shape.spatial}
+    return sorted(found, key=lambda plan: (plan.cost, apart.get(plan.rows or "", 0)))
+
+
+def _lengths(builder: PassBuilder, leaf: Leaf, extent: int) -> list[int]:
+    """The longest vector length, and shorter ones of the same throughput per lane."""
+    fitting = [n for n in builder.vector_lanes(leaf) if n <= extent]
+    longest = max(fitting, default=0)
+    width = max(byte_width(access.array.dtype) for access in leaf.accesses)
+    split = builder.game.machine.cpu.pipe_bytes
+    return [n for n in reversed(fitting) if n == longest or (split and longest * width > split <= n * width)]
+
+
+def _is_contiguous(access: Access, columns: Scope) -> bool:
+    return lane_stride(access.index, access.array.shape, columns.depth) is Stride.CONTIGUOUS
+
+
+def _is_near(leaf: Leaf, columns: Scope, vector: Access) -> bool:
+    """True if lanes along the columns store whole vectors and read elements at most `FEW_APART` apart."""
+    step = linear_address(vector.index, vector.array.shape).coefficient(columns.depth)
+    return _is_contiguous(leaf.output, columns) and 0 < step <= FEW_APART
+
+
+def _sized(
+    builder: PassBuilder, shape: ContractionShape, panel: int, columns: Scope, rows: Scope | None, lanes: int
+) -> Iterator[BlockPlan]:
+    """The cheapest blocks by estimate that fit the registers, one for each number of vectors."""
+    leaf, machine = shape.leaf, builder.game.machine
+    access, count = leaf.reads[panel], 1 if rows is None else rows.extent
+    steps = prod(s.extent for s in shape.terms)
+    outer = [s for s in shape.spatial if s not in (rows, columns)]
+    others = [s.extent for s in outer]
+    line = lanes * byte_width(leaf.output.array.dtype)
+    overhead = machine.cpu.store_vector if _is_contiguous(leaf.output, columns) else machine.cpu.store_lane * lanes
+    apart = not _is_contiguous(access, columns)
+    vector = max(machine.cpu.pack_vector, _load_in_place(machine, leaf, access, line, VECTORS[1]))
+    packing = columns.extent * steps * (machine.cpu.pack_lane if apart else vector / lanes)
+    packing *= prod(others[: copies_of(outer, access)])
+    whole_panel = prod(access.array.shape) * byte_width(access.array.dtype) // prod(others)
+
+    def cycles(height: int, vectors: int) -> float:
+        packed = is_bound(leaf, access) or is_repaid(machine, leaf, access, count, height)
+        gathered = apart and not packed and rows is not None
+        load = _gather(machine, lanes, vectors) if gathered else _load(machine, steps * vectors * line)
+        # The first block of rows brings its panel into the core's caches.
+        first = load if gathered else max(load, _load(machine, 2 * whole_panel))
+        if not packed and not gathered:
+            load = first = max(first, _load_in_place(machine, leaf, access, line, vectors))
+        panels = -(-columns.extent // (lanes * vectors))
+        if len(leaf.reads) > 1 and panels * times_read(outer, leaf.reads[1 - panel]) < WORTH_PACKING:
+            # The rows side by side of few panels are not packed.
+            beside = _beside(machine, leaf, panel, rows, height)
+            load, first = load + beside / vectors, first + beside / vectors
+        shared = next((n for n in others if n > 1), -(-columns.extent // (lanes * vectors)))
+        blocks = [
+            (h, v, n * b, source)
+            for v, b in tiles_of(-(-columns.extent // lanes), vectors)
+            for h, a in tiles_of(count, height)
+            for n, source in ((min(a, h == height), first), (a - min(a, h == height), load))
+            if n * b
+        ]
+        total = sum(n * (steps * _step(machine, line, h, v, near) + overhead * h * v) for h, v, n, near in blocks)
+        again = packing if packed and not is_bound(leaf, access) else 0
+        return (total * prod(others) + again) / balance(shared, machine.threads)
+
+    fitting = takewhile(lambda vectors: vectors == 1 or lanes * (vectors - 1) < columns.extent, VECTORS)
+    for block in best_blocks(count, fitting, machine.vector_registers, cycles):
+        ids = tuple(s.id for s in outer)
+        yield BlockPlan(ids, None if rows is None else rows.id, columns.id, lanes, panel, block)
+
+
+def _load(machine: Machine, panel: int) -> float:
+    """Cycles to load a vector of a panel of `panel` bytes."""
+    return machine.cpu.near_load if panel <= machine.private_cache // 2 else machine.cpu.far_load
+
+
+def _beside(machine: Machine, leaf: Leaf, panel: int, rows: Scope | None, height: int) -> float:
+    """Cycles to load the elements of a block's rows for one term, if the rows lie side by side, else 0."""
+    if rows is None or len(leaf.reads) < 2:
+        return 0.0
+    scalar = leaf.reads[1 - panel]
+    if linear_address(scalar.index, scalar.array.shape).coefficient(rows.depth) != 1:
+        return 0.0
+    return _load_in_place(machine, leaf, scalar, height * byte_width(scalar.array.dtype), 1)
+
+
+def _load_in_place(machine: Machine, leaf: Leaf, panel: Access, line: int, vectors: int) -> float:
+    """Cycles to load a vector of an unpacked panel: most of a cache line's time if terms lie lines apart."""
+    steps = _term_steps(leaf, panel)
+    terms = prod(extent for extent, _ in steps)
+    near = prod(extent for extent, step in steps if abs(step) < machine.cache_line)
+    lines = -(-vectors * line // machine.cache_line)
+    is_near = terms // near * lines * machine.cache_line <= machine.cache_bytes[0] // 2
+    if is_near and not _collides(machine, leaf, panel):
+        return 0.0
+    return machine.cpu.far_line * lines / vectors / near
+
+
+def _gather(machine: Machine, lanes: int, vectors: int) -> float:
+    """Cycles to load a vector of an unpacked panel whose lanes are lines apart."""
+    lines = lanes * vectors * machine.cache_line
+    return lanes * (
+        machine.cpu.gather_lane if lines <= machine.cache_bytes[0] // FEW_SETS else machine.cpu.gather_conflict
+    )
+
+
+def is_repaid(machine: Machine, leaf: Leaf, panel: Access, rows: int, height: int) -> bool:
+    """True if enough blocks of `height` rows reuse the panel to repay packing in each call.
+
+    Overlapping windows are packed, and so copied several times, only if their terms share sets of the first cache.
+    """
+    return rows >= 2 * height and (can_pack(leaf, panel) or _collides(machine, leaf, panel))
+
+
+def _collides(machine: Machine, leaf: Leaf, panel: Access) -> bool:
+    """True if more terms of a sum than the first cache has ways lie at a multiple of the size of a way."""
+    way = machine.cache_bytes[0] // WAYS
+    return any(extent > WAYS and step and step % way == 0 for extent, step in _term_steps(leaf, panel))
+
+
+def _term_steps(leaf: Leaf, panel: Access) -> list[tuple[int, int]]:
+    """Of each loop over terms, the extent and the distance in bytes between the panel's elements of two iterations."""
+    address = linear_address(panel.index, panel.array.shape)
+    spatial, width = spatial_loops(leaf), byte_width(panel.array.dtype)
+    return [(s.extent, address.coefficient(s.depth) * width) for s in leaf.chain if s.depth not in spatial]
+
+
+def _step(machine: Machine, size: int, height: int, vectors: int, load: float) -> float:
+    """Cycles of one term of a block's sums: the bound of arithmetic, loads, latency or cache.
+
+    `size` is the bytes of a vector.
+    """
+    passes = machine.cpu.passes(size)
+    core = machine.cpu
+    work, loads = height * vectors * passes / core.fma_pipes, (height + vectors) * passes / core.load_pipes
+    # Loads take issue slots even if they are not the bound.
+    return max(work, loads, SLACK * core.fma_latency, vectors * load) + loads / 8
+
+
+def tallest(machine: Machine, vectors: int, *, masked: bool) -> int:
+    """The most rows of a block of `vectors` vectors, the last one perhaps masked, that fit the registers."""
+    mask = masked and MASKS.isdisjoint(machine.features)
+    return max(1, (machine.vector_registers - 1 - mask - vectors) // vectors)
+
+
+def least_rest(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan) -> int:
+    """The fewest columns that get blocks of their own: 1, or a vector if a shorter rest is better with a whole panel.
+
+    The columns are at `depth`, the rows next to them.
+    """
+    leaf, machine = builder.leaf(identifier), builder.game.machine
+    columns, rows = leaf.chain[depth].extent, leaf.chain[depth + 1].extent
+    rest = columns % (plan.lanes * plan.vectors)
+    if not 0 < rest < plan.lanes <= columns - rest:
+        return 1
+    if rest == 1:
+        # A single column has no lanes.
+        return plan.lanes
+    line = plan.lanes * byte_width(leaf.output.array.dtype)
+
+    def cycles(vectors: int, *, masked: bool) -> float:
+        height = min(rows, tallest(machine, vectors, masked=masked), plan.height if not masked else rows)
+        return -(-rows // height) * _step(machine, line, height, vectors, machine.cpu.near_load)
+
+    apart = cycles(plan.vectors, masked=False) + cycles(1, masked=True)
+    return 1 if apart <= cycles(plan.vectors + 1, masked=True) else plan.lanes
+
+
+def copies_of(outer: Sequence[Scope], panel: Access) -> int:
+    """Number of outer loops, counted from the outermost, whose iterations each need their own copy of the panel."""
+    return next((k for k, scope in enumerate(outer) if not uses(panel, scope)), len(outer))
+
+
+def times_read(outer: Sequence[Scope], operand: Access) -> int:
+    """The number of iterations of the outer loops that share a copy of the operand."""
+    return prod(s.extent for s in outer[copies_of(outer, operand) :] if not uses(operand, s))

@@ -1,0 +1,125 @@
+"""Sums over rows: reductions with neighbouring results of neighbouring elements.
+
+The pass reads whole rows one after the other, instead of one column of every row. Each thread has partial results for a
+part of the rows. Several rows are added to a vector of results at a time (`join_terms`), which saves loads of the
+vector.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.rules.lanes import Stride, lane_stride
+from pdojo.dialect.view.nest import Leaf, Scope
+from pdojo.passes.common.builder import PassBuilder
+from pdojo.passes.common.contraction import contraction_shape, spatial_loops
+from pdojo.passes.common.loops import isolate, jam, reorder
+from pdojo.passes.common.sums import split_terms
+from pdojo.passes.common.threads import small
+from pdojo.passes.cpu.contraction import MOST_TERMS
+
+SMALL = 16384
+"""Statement instances below which the order of loops does not matter, as all arrays are near."""
+ROWS = 4
+"""Rows that are added to a vector of results at a time."""
+WHY = "whole rows are read one after the other"
+
+
+def sum_columns(builder: PassBuilder, done: set[str]) -> set[str]:
+    """Give reductions over rows, except those into the arrays `done`, their own nests, in parts for the threads.
+
+    The rows are outermost.
+
+    Returns the names of the arrays of (partial) results.
+    """
+    found: set[str] = set()
+    for identifier in [leaf.id for leaf in builder.nest.leaves if leaf.accumulate is not None]:
+        leaf = builder.leaf(identifier)
+        if leaf.output.array.name not in done and not builder.is_sealed(leaf) and _is_of_columns(builder, leaf):
+            builder.transact(lambda i=identifier: _rows_outside(builder, i, found))
+    return found
+
+
+def _is_of_columns(builder: PassBuilder, leaf: Leaf) -> bool:
+    """True for a reduction of one operand over one loop, with result and operand contiguous along another loop.
+
+    False for a few terms of an array that no statement writes, whose sum stays in registers.
+    """
+    shape = contraction_shape(leaf)
+    if shape is None or len(shape.terms) != 1 or len(leaf.inputs) != len(leaf.reads) or len(leaf.reads) != 1:
+        return False
+    if shape.terms[0].extent <= MOST_TERMS and not builder.nest.writers.get(leaf.reads[0].array.name):
+        return False
+    large = prod(s.extent for s in leaf.chain) >= SMALL
+    return leaf.function is None and _columns(leaf) is not None and large
+
+
+def _columns(leaf: Leaf) -> Scope | None:
+    """The loop along which the result and the operand are contiguous; None if there is none."""
+    strides = ((s, [lane_stride(a.index, a.array.shape, s.depth) for a in leaf.accesses]) for s in leaf.chain)
+    return next((s for s, found in strides if all(stride is Stride.CONTIGUOUS for stride in found)), None)
+
+
+def _rows_outside(builder: PassBuilder, identifier: str, found: set[str]) -> bool:
+    isolate(builder, identifier, WHY)
+    leaf = builder.leaf(identifier)
+    columns = _columns(leaf)
+    assert columns is not None
+    spatial = [s.id for s in leaf.chain if s.depth in spatial_loops(leaf)]
+    (terms,) = (s for s in leaf.chain if s.id not in spatial)
+    outer = [s for s in spatial if s != columns.id]
+    reorder(builder, identifier, [*outer, columns.id, terms.id])
+    total = identifier
+    machine = builder.game.machine
+    results = prod(s.extent for s in leaf.chain if s.id in spatial)
+    size = machine.threads * results * byte_width(leaf.output.array.dtype)
+    large = prod(s.extent for s in leaf.chain) >= small(machine)
+    if machine.threads > 1 and large and terms.extent >= machine.threads * ROWS and size <= machine.usable_cache // 2:
+        parts = split_terms(builder, identifier, machine.threads, WHY)
+        for statement in (parts.zero, parts.total, parts.combined):
+            isolate(builder, statement, WHY)
+        total = parts.total
+    leaf = builder.leaf(total)
+    columns = _columns(leaf)
+    if columns is None:
+        return False
+    spatial = sorted(spatial_loops(leaf) - {columns.depth})
+    rows = [s.id for s in leaf.chain if s.depth not in (*spatial, columns.depth)]
+    parts_first = [leaf.chain[d].id for d in spatial[:: -1 if total != identifier else 1]]
+    reorder(builder, total, [*parts_first, *rows, columns.id])
+    builder.sealed.add(builder.loop(total, -2).id)
+    found.add(builder.leaf(total).output.array.name)
+    return True
+
+
+def join_terms(builder: PassBuilder, arrays: set[str]) -> None:
+    """Add several rows to each vector of results at a time, for sums into these arrays."""
+    sums = [leaf for leaf in builder.nest.leaves if leaf.accumulate is not None and leaf.output.array.name in arrays]
+    for identifier in [leaf.id for leaf in sums]:
+        rows = _rows_around(builder.leaf(identifier))
+        if rows is not None and rows.extent > ROWS:
+            builder.transact(lambda i=rows.id: _join(builder, i))
+
+
+def _rows_around(leaf: Leaf) -> Scope | None:
+    """The loop over terms around loops over whole vectors of results; None if a statement has another form."""
+    if leaf.parent is None or leaf.parent.mapping is not Mapping.VECTOR:
+        return None
+    inner = [s for s in leaf.chain if not any(e.uses(s.depth) for e in leaf.output.index)]
+    return inner[-1] if inner and inner[-1].depth < leaf.parent.depth else None
+
+
+def _join(builder: PassBuilder, identifier: str) -> bool:
+    loop = builder.scope(identifier)
+    assert loop is not None
+    why = f"{ROWS} rows at a time: a vector of results is loaded and stored once for all"
+    whole = loop.extent // ROWS * ROWS
+    if whole < loop.extent:
+        builder.make("peel_scope", loop, why, after=whole)
+    loop = builder.scope(identifier)
+    if loop is None or whole <= ROWS:
+        return False
+    jam(builder, loop, ROWS, why)
+    return True

@@ -1,0 +1,385 @@
+"""Register tiles for contractions: sums of products whose operands are each used by many results.
+
+The plan is the usual one of fast matrix products. A block of rows by vectors of columns stays in registers over the
+whole sum. The operand that the columns index (the *panel*) is packed, so that the sum reads contiguous memory. The rest
+that fills no block is peeled off and gets smaller blocks. Sizes follow from extents, vector length and registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.rules.lanes import Stride, lane_stride, linear_address
+from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.passes.common.builder import PassBuilder
+from pdojo.passes.common.contraction import (
+    MOST_STRAIGHT,
+    ONCE,
+    WORTH_CHOOSING,
+    ContractionShape,
+    arrange_copy,
+    can_pack,
+    contractions,
+    is_bound,
+    own_block,
+    peel,
+    spatial_loops,
+    uses,
+)
+from pdojo.passes.common.dimensions import loop_variable
+from pdojo.passes.common.loops import is_copy, reorder, tile
+from pdojo.passes.common.threads import work
+from pdojo.passes.cpu.block_plans import (
+    WORTH_PACKING,
+    BlockPlan,
+    block_plans,
+    copies_of,
+    is_repaid,
+    least_rest,
+    tallest,
+    times_read,
+)
+from pdojo.passes.cpu.epilogue import absorb_epilogue
+from pdojo.passes.cpu.vectors import copy_squares
+
+MOST_TERMS = 64
+"""Greatest number of vector operations of a block's whole sum that is unrolled."""
+CLOSE, MOST_PLANS = 1.25, 3
+"""Greatest estimate of a tried block, as a multiple of the least one; greatest number of tried blocks."""
+UNLIKE = 2.0
+"""The best plan with another panel or other columns is tried if its estimate is at most this multiple of the least."""
+NEAR_ROWS = 4
+"""Rows of a block are packed if they fill at least this many first-level caches."""
+
+
+def tile_contractions(builder: PassBuilder) -> None:
+    """Tile every contraction so that a block of results stays in registers over the whole sum."""
+    for shape in contractions(builder):
+        if _adds_parts(builder, shape.leaf):
+            continue
+        # The first plan that applies completely.
+        any(builder.transact(lambda s=shape, p=plan: _tile(builder, s.leaf.id, p)) for plan in _ordered(builder, shape))
+
+
+def _adds_parts(builder: PassBuilder, leaf: Leaf) -> bool:
+    """True if a statement adds up neighbouring results of other sums, such as those of the parts of a row."""
+    if len(leaf.reads) != 1 or not leaf.reads[0].index:
+        return False
+    (read,) = leaf.reads
+    depth = loop_variable(read.index[-1])
+    of_sums = any(writer.accumulate is not None for writer in builder.nest.writers.get(read.array.name, ()))
+    return of_sums and depth is not None and depth not in spatial_loops(leaf)
+
+
+def _ordered(builder: PassBuilder, shape: ContractionShape) -> list[BlockPlan]:
+    """The plans for a contraction, the cheapest first; a tuning parameter chooses among the cheapest ones."""
+    plans, leaf = block_plans(builder, shape), shape.leaf
+    close = [plan for plan in plans if plan.cost <= CLOSE * plans[0].cost][:MOST_PLANS]
+    unlike = {(plan.panel, plan.columns): plan for plan in reversed(plans) if plan.cost <= UNLIKE * plans[0].cost}
+    tried = {plan.title(leaf): plan for plan in (*unlike.values(), *reversed(close))}
+    titles = sorted(tried, key=lambda title: tried[title].cost)
+    if len(titles) < 2 or work(leaf.chain[0]) < WORTH_CHOOSING:
+        return plans
+    chosen = tried[builder.choices.choose(f"block of {leaf.output.array.name}", titles)]
+    return [chosen, *(plan for plan in plans if plan is not chosen)]
+
+
+def _tile(builder: PassBuilder, identifier: str, plan: BlockPlan) -> None:
+    """Apply the plan to one contraction."""
+    absorb_epilogue(builder, identifier)
+    depth = len(plan.outer)
+    if plan.rows is not None:
+        reorder(builder, identifier, [*plan.outer, plan.columns, plan.rows])
+    else:
+        reorder(builder, identifier, [*plan.outer, plan.columns])
+        _lone_row(builder, identifier, depth)
+    why = f"blocks of {plan.height} rows of {plan.vectors} vectors of {plan.lanes} stay in registers"
+    before = {other.id for other in builder.nest.leaves}
+    pieces = _pieces(builder, identifier, depth, plan, why)
+    is_flat = plan.rows is not None and _is_flat(builder, identifier, plan)
+    for piece in pieces:
+        _columns(builder, piece, depth, plan, why, whole=is_flat)
+    _seal(builder, identifier, before, depth)
+    if is_flat:
+        _rows_first(builder, [*pieces, *_rests(builder, identifier, before)], depth)
+
+
+def _pieces(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan, why: str) -> list[str]:
+    """Cut the columns, at `depth`, into whole panels and rests of at most as many vectors as a block has, or two."""
+    width = plan.lanes * plan.vectors
+    pieces = _cut(builder, identifier, depth, width, least_rest(builder, identifier, depth, plan), why)
+    rest = builder.loop(pieces[-1], depth).extent
+    beyond = (-(-rest // plan.lanes) - max(2, plan.vectors)) * plan.lanes
+    if rest % width and beyond > 0:
+        pieces[-1:] = [s for part in peel(builder, pieces[-1:], depth, beyond, why) for s in part]
+    return pieces
+
+
+def _is_flat(builder: PassBuilder, identifier: str, plan: BlockPlan) -> bool:
+    """True if the sum is short and has many results: all panels stay in a core's cache, and the results do not."""
+    leaf = builder.leaf(identifier)
+    machine, output = builder.game.machine, leaf.output.array
+    panels = prod(s.extent for s in leaf.chain if uses(leaf.reads[plan.panel], s))
+    results = prod(output.shape) * byte_width(output.dtype)
+    return panels * byte_width(output.dtype) <= machine.private_cache // 2 and results > machine.private_cache
+
+
+def _rests(builder: PassBuilder, identifier: str, before: set[str]) -> list[str]:
+    """The sums of the peeled rests of a contraction."""
+    like = builder.leaf(identifier)
+    return [
+        leaf.id
+        for leaf in builder.nest.leaves
+        if leaf.id not in before and leaf.accumulate is not None and leaf.reads[0].array is like.reads[0].array
+    ]
+
+
+def _rows_first(builder: PassBuilder, pieces: Sequence[str], depth: int) -> None:
+    """Put the loops over blocks of rows around those over panels, so that results are stored row by row."""
+    why = "all panels are in the cache: whole rows of results are stored"
+    for identifier in pieces:
+        while len((panels := builder.loop(identifier, depth)).children) > 1:
+            if not builder.attempt("split_scopes", panels, why, after=1):
+                return
+        builder.attempt("swap_scopes", panels, why)
+
+
+def _lone_row(builder: PassBuilder, identifier: str, depth: int) -> None:
+    """Put a loop of one iteration inside the columns, in place of the missing rows."""
+    columns = builder.loop(identifier, depth)
+    why = "a block of one row"
+    builder.make("tile_scope", columns, why, size=columns.extent)
+    builder.make("swap_scopes", builder.loop(identifier, depth), why)
+
+
+def _seal(builder: PassBuilder, identifier: str, before: set[str], depth: int) -> None:
+    """Seal the loops of the blocks and of their copies against fusion."""
+    array, sealed = builder.leaf(identifier).output.array.name, set[str]()
+    for leaf in builder.nest.leaves:
+        if leaf.id == identifier or leaf.id not in before or leaf.output.array.name == array:
+            sealed.update(scope.id for scope in leaf.chain[depth:])
+    for leaf in builder.nest.leaves:
+        if any(scope.id in sealed for scope in leaf.chain[depth:]):
+            sealed.update(scope.id for scope in leaf.chain[depth:])
+    builder.sealed |= sealed
+
+
+def _cut(builder: PassBuilder, identifier: str, depth: int, size: int, least: int, why: str) -> list[str]:
+    """Peel off the rest behind whole tiles, but at least `least` iterations; returns the sums of both parts."""
+    extent = builder.loop(identifier, depth).extent
+    whole = extent // size * size
+    if 0 < extent - whole < least:
+        whole -= size
+    return [statement for part in peel(builder, [identifier], depth, whole, why) for statement in part]
+
+
+def _columns(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan, why: str, *, whole: bool) -> None:
+    """Tile one piece of the columns: [outer, columns, rows] to [outer, panels, rows, vectors, lanes]; then its rows.
+
+    The panels are packed one by one, or all before the first one is used if `whole`.
+    """
+    extent = builder.loop(identifier, depth).extent
+    width, height = plan.lanes * plan.vectors, plan.height
+    tiled = extent % width == 0 and extent > width
+    if tiled:
+        builder.make("tile_scope", builder.loop(identifier, depth), why, size=width)
+    else:
+        vectors = -(-extent // plan.lanes)
+        height = tallest(builder.game.machine, vectors, masked=extent % plan.lanes > 0)
+    inner = depth + tiled
+    builder.make("tile_scope", builder.loop(identifier, inner), f"vectors of {plan.lanes} lanes", size=plan.lanes)
+    for position in (inner + 1, inner):
+        builder.make("swap_scopes", builder.loop(identifier, position), "a block is rows of vectors")
+    _pack(builder, identifier, inner, plan, whole=whole)
+    _pack_rows(builder, identifier, inner, plan)
+    for piece in _cut(builder, identifier, inner, height, 1, why):
+        _block(builder, piece, inner, height, why)
+
+
+def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan, *, whole: bool) -> None:
+    """Copy the panel in the order of the sum's reads: once, at binding, if it is constant, or if that pays."""
+    leaf = builder.leaf(identifier)
+    panel = leaf.reads[plan.panel]
+    if is_bound(leaf, panel) and _pack_panel(builder, identifier, leaf.chain[0], rows, plan):
+        builder.attempt("bind_array", builder.leaf(identifier).reads[plan.panel].array.name, ONCE)
+        return
+    if not is_repaid(builder.game.machine, leaf, panel, leaf.chain[rows].extent, plan.height):
+        return
+    # One copy serves all iterations that do not index it, and all blocks of rows.
+    again = copies_of(leaf.chain[: len(plan.outer)], panel)
+    inner = next((s for s in leaf.chain[len(plan.outer) : rows] if uses(panel, s)), leaf.chain[rows])
+    line = builder.game.machine.cache_line
+    is_contiguous = lane_stride(panel.index, panel.array.shape, rows + 2) is Stride.CONTIGUOUS
+    narrow = is_contiguous and plan.lanes * plan.vectors * byte_width(panel.array.dtype) < line
+    if not can_pack(leaf, panel) or (again == len(plan.outer) and not whole and not narrow):
+        # Windows are larger than the array. A panel of its own is still in the core's cache when it is used, but
+        # narrow panels would read each line several times.
+        again, inner = len(plan.outer), leaf.chain[rows]
+    _pack_panel(builder, identifier, leaf.chain[again] if again < len(plan.outer) else inner, rows, plan)
+
+
+def _pack_panel(builder: PassBuilder, identifier: str, around: Scope, rows: int, plan: BlockPlan) -> bool:
+    """Copy the panel before the loop `around`; returns True if that was possible.
+
+    The loop over rows of blocks is at the depth `rows`, around those over the vectors and the lanes of a block.
+    """
+    name = builder.leaf(identifier).reads[plan.panel].array.name
+    if not builder.attempt("stage_in", around, "the sum reads contiguous memory", array=name, location="heap"):
+        return False
+    read = builder.leaf(identifier).reads[plan.panel]
+    copied = read.array.name
+
+    def place(dimension: int) -> int:
+        depth = max(read.index[dimension].variables(), default=0)
+        return 0 if depth <= rows else 2 if depth <= rows + 2 else 1
+
+    order = sorted(range(len(read.index)), key=place)
+    arrange_copy(builder, copied, order, "vectors of one term lie together")
+    (writer,) = builder.nest.writers[copied]
+    builder.attempt("vectorize", writer.chain[-1], "the lanes of a vector")
+    if copy_squares(builder, writer.id):
+        return True
+    for scope in writer.chain[-2:-1]:
+        if scope.extent <= plan.vectors + 1:
+            builder.attempt("unroll", scope, "the vectors of one term")
+    return True
+
+
+def _pack_rows(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan) -> None:
+    """Copy the other operand with the rows of a block side by side, if rows are long and many blocks reuse them.
+
+    The loop over rows is at the depth `rows`.
+    """
+    leaf = builder.leaf(identifier)
+    if plan.rows is None:
+        return
+    scalar = leaf.reads[1 - plan.panel]
+    name, outer = scalar.array.name, leaf.chain[:rows]
+    near = _are_near(builder.game.machine, leaf, scalar, rows, plan.height)
+    bound = is_bound(leaf, scalar)
+    if (times_read(outer, scalar) < WORTH_PACKING and not bound) or near or not can_pack(leaf, scalar):
+        return
+    if builder.choices.choose("rows of blocks", ("packed", "in place")) == "in place":
+        return
+    if _read_copy(builder, identifier, 1 - plan.panel, plan.height):
+        return
+    why = "the rows of a block lie side by side, not pages apart"
+    top = leaf.chain[0 if bound else copies_of(outer, scalar)]
+    if not builder.attempt("stage_in", top, why, array=name, location="heap"):
+        return
+    copied = builder.leaf(identifier).reads[1 - plan.panel].array.name
+    index = builder.leaf(identifier).reads[1 - plan.panel].index
+    dimension = next(d for d, e in enumerate(index) if e.uses(rows))
+    if builder.attempt("tile_dim", f"{copied}:{dimension}", why, size=plan.height):
+        for d in range(dimension + 1, len(index)):
+            builder.attempt("swap_dims", f"{copied}:{d}", why)
+        _write_in_order(builder, copied, plan.height)
+    if bound:
+        builder.attempt("bind_array", copied, ONCE)
+
+
+def _write_in_order(builder: PassBuilder, name: str, height: int) -> None:
+    """Write a copy of rows block by block, if neighbouring rows lie side by side in the operand."""
+    (writer,) = builder.nest.writers[name]
+    source = writer.reads[0]
+    beside = (s for s in writer.chain if lane_stride(source.index, source.array.shape, s.depth) is Stride.CONTIGUOUS)
+    rows = next(beside, None)
+    if rows is None or rows is writer.chain[-1]:
+        return
+    why = "the rows of a block are read together"
+    tiles = tile(builder, rows, height, why) if rows.extent > height else None
+    inner = rows.id if tiles is None else tiles.inner
+    while builder.leaf(writer.id).chain[-1].id != inner and builder.attempt("swap_scopes", f"%{inner}", why):
+        pass
+    builder.attempt("unroll", f"%{inner}", why)
+
+
+def _are_near(machine: Machine, leaf: Leaf, scalar: Access, rows: int, height: int) -> bool:
+    """True if the rows of a block stay in near caches for the next panel; the loop over rows is at `rows`."""
+    terms = prod(s.extent for s in leaf.chain if s.depth not in spatial_loops(leaf))
+    width = byte_width(scalar.array.dtype)
+    if linear_address(scalar.index, scalar.array.shape).coefficient(rows) == 1:
+        # Rows side by side: each term lies in another line, and often in another page.
+        return terms * max(machine.cache_line, height * width) <= machine.cache_bytes[0]
+    return height * terms * width <= NEAR_ROWS * machine.cache_bytes[0]
+
+
+def _read_copy(builder: PassBuilder, identifier: str, position: int, height: int) -> bool:
+    """Read an operand from a copy that an earlier contraction packed in blocks of `height` rows, if there is one."""
+    leaf = builder.leaf(identifier)
+    read = leaf.reads[position]
+    for writer in builder.nest.leaves[: leaf.order]:
+        if not is_copy(writer) or writer.reads[0].array is not read.array or writer.output.array.shape[-1] != height:
+            continue
+        index = _index_in_copy(writer, read, leaf)
+        why = "an earlier contraction has packed these rows"
+        params = {"input": leaf.inputs.index(read), "array": writer.output.array.name, "index": index}
+        if index and builder.attempt("outline_op", leaf, why, **params):
+            return True
+    return False
+
+
+def _index_in_copy(writer: Leaf, read: Access, leaf: Leaf) -> str:
+    """Location in a copy of an element that a statement reads; '' if the copy's loops do not run by elements."""
+    places: dict[int, Expr] = {}
+    for source, wanted in zip(writer.reads[0].index, read.index, strict=True):
+        (variable, step), *others = source.terms or ((None, 0),)
+        if isinstance(variable, int) and step == 1 and not others and not source.constant:
+            places[variable] = wanted
+        elif source != wanted:
+            return ""
+    if any(not places.keys() >= e.variables() for e in writer.output.index):
+        return ""
+    index = (e.substitute(places, leaf.extents) for e in writer.output.index)
+    return ",".join(e.render(lambda d: f"{{{d}}}") for e in index)
+
+
+def _block(builder: PassBuilder, identifier: str, rows: int, height: int, why: str) -> None:
+    """Tile one piece of the rows: [rows, vectors, lanes] around initialisation and sum becomes blocks in registers."""
+    size = min(height, builder.loop(identifier, rows).extent)
+    builder.make("tile_scope", builder.loop(identifier, rows), why, size=size)
+    for depth in (rows + 3, rows + 2, rows + 1):
+        builder.make("split_scopes", builder.loop(identifier, depth), "zeros first, then the sum", after=1)
+        _split_epilogue(builder, identifier, depth, why)
+    chain = [s.id for s in builder.leaf(identifier).chain]
+    block, terms = chain[rows + 1 : rows + 4], chain[rows + 4 :]
+    reorder(builder, identifier, [*chain[: rows + 1], *terms, *block])
+    _to_registers(builder, identifier, rows)
+
+
+def _split_epilogue(builder: PassBuilder, identifier: str, depth: int, why: str) -> None:
+    """Split the loop at `depth` around the sum from the statements behind the sum; each gets its own vector loop."""
+    loop = builder.loop(identifier, depth)
+    while len(loop.children) > 1:
+        builder.make("split_scopes", loop, why, after=1)
+        first = builder.scope(loop.id)
+        assert first is not None
+        rest = builder.nest.next_sibling(first)
+        assert isinstance(rest, Scope)
+        if not isinstance(rest.children[0], Leaf):
+            return
+        loop = rest
+
+
+def _to_registers(builder: PassBuilder, identifier: str, depth: int) -> None:
+    """Keep the block in registers from its zeros to its last sum; the loop over blocks is at `depth`."""
+    why = "the block is in registers until it is complete"
+    first, back = own_block(builder, identifier, depth, why)
+    behind = [leaf.id for leaf in builder.loop(identifier, depth).leaves if leaf.id not in (first, identifier, back)]
+    is_unread = behind and builder.attempt("delete_op", builder.leaf(back), "nothing else reads the sums")
+    for statement in (first, identifier, *([] if is_unread else [back]), *behind):
+        chain = builder.leaf(statement).chain
+        builder.attempt("vectorize", chain[-1], "the lanes of a vector")
+        for scope in chain[-3:-1]:
+            if scope.mapping is Mapping.SEQUENTIAL and scope.depth > depth and scope.extent <= MOST_STRAIGHT:
+                builder.attempt("unroll", scope, "the block is straight code")
+    terms = builder.leaf(identifier).chain[depth + 1 : -3]
+    if prod(s.extent for s in builder.leaf(identifier).chain[depth + 1 : -1]) <= MOST_TERMS:
+        for scope in reversed(terms):
+            builder.attempt("unroll", f"%{scope.id}", "few terms: the sum is straight code")
+    builder.make("set_location", builder.leaf(identifier).output.array.name, why, location="register")

@@ -1,0 +1,108 @@
+"""Elementwise nests behind a contraction, computed on a block of results while it is in registers."""
+
+from __future__ import annotations
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.math.functions import FUNCTIONS
+from pdojo.passes.common.builder import PassBuilder
+from pdojo.passes.common.contraction import spatial_loops
+
+MOST_STATEMENTS = 8
+"""Greatest number of statements that join a contraction: each is repeated for every vector of a block."""
+
+
+def absorb_epilogue(builder: PassBuilder, identifier: str) -> None:
+    """Fuse the loops over results of a contraction with the elementwise nests that follow it, one statement each."""
+    why = "computed while the block of results is in registers"
+    depth = len(spatial_loops(builder.leaf(identifier)))
+    for _ in range(_length(builder, builder.leaf(identifier), depth)):
+        if not builder.transact(lambda: _absorb(builder, identifier, depth, why)):
+            return
+
+
+def _length(builder: PassBuilder, leaf: Leaf, depth: int) -> int:
+    """The number of nests to fuse, of those that may be: behind them, the fewest arrays are read."""
+    written = {w.output.array for w in leaf.chain[0].leaves}
+    order = builder.nest.leaves
+    follower, best, least = builder.nest.next_sibling(leaf.chain[0]), 0, 1
+    for count in range(1, MOST_STATEMENTS + 1):
+        statement = _statement(leaf, follower, depth) if isinstance(follower, Scope) else None
+        if statement is None:
+            break
+        written.add(statement.output.array)
+        behind = next(place for place, each in enumerate(order) if each.id == statement.id) + 1
+        read = {access.array.name for each in order[behind:] for access in each.reads}
+        live = sum(array.name in read or array.intent is not None for array in written)
+        if live <= least:
+            best, least = count, live
+        follower = builder.nest.next_sibling(statement.chain[0])
+    return best
+
+
+def _absorb(builder: PassBuilder, identifier: str, depth: int, why: str) -> bool:
+    """Fuse the loops over results with the next nest; False if it is no elementwise one."""
+    _part(builder, builder.leaf(identifier))
+    follower = builder.nest.next_sibling(builder.loop(identifier, 0))
+    if not isinstance(follower, Scope) or _elementwise(builder.leaf(identifier), follower, depth) is None:
+        return False
+    _join(builder, identifier, depth, why)
+    return True
+
+
+def _part(builder: PassBuilder, leaf: Leaf) -> None:
+    """If the next nest updates the results in place, give the values before or after it an array of their own."""
+    follower = builder.nest.next_sibling(leaf.chain[0])
+    updates = follower.leaves if isinstance(follower, Scope) else ()
+    if len(updates) != 1:
+        return
+    name = updates[0].output.array.name
+    before = [w for w in leaf.chain[0].leaves if w.output.array.name == name and w.accumulate is None]
+    if before:
+        why = "values before an update may stay in registers"
+        if not builder.attempt("rename_array", updates[0], why):
+            builder.attempt("rename_array", before[-1], why)
+
+
+def _join(builder: PassBuilder, identifier: str, depth: int, why: str) -> None:
+    for level in range(depth):
+        builder.make("join_scopes", builder.loop(identifier, level), why)
+
+
+def _statement(leaf: Leaf, nest: Scope, depth: int) -> Leaf | None:
+    """The only statement of `nest` if it is cheap and runs over the results of the contraction `leaf`; else None."""
+    inner: Leaf | Scope = nest
+    loops: list[Scope] = []
+    while isinstance(inner, Scope):
+        if len(inner.children) > 1 or inner.mapping is not Mapping.SEQUENTIAL or inner.guard:
+            return None
+        loops.append(inner)
+        inner = inner.children[0]
+    cheap = inner.function is None or FUNCTIONS[inner.function].cycles <= 1
+    alike = [s.extent for s in loops] == [s.extent for s in leaf.chain[:depth]]
+    return inner if alike and cheap and inner.accumulate is None else None
+
+
+def _elementwise(leaf: Leaf, nest: Scope, depth: int) -> Leaf | None:
+    """The only statement of `nest` if it is cheap and continues the results of the contraction `leaf`; else None."""
+    inner = _statement(leaf, nest, depth)
+    if inner is None:
+        return None
+    results = {w.output.array.name: w.output.index for w in leaf.chain[0].leaves}
+    reads = [access for access in inner.inputs if isinstance(access, Access)]
+    continues = [access for access in reads if access.array.name in results]
+    operands = {access.array.name for access in leaf.reads}
+    fits = (
+        continues
+        and all(access.index == results[access.array.name] for access in continues)
+        and _varying(inner.output) == _varying(leaf.output)
+        and inner.output.array.name not in results
+        and not operands & {access.array.name for access in (inner.output, *reads)}
+    )
+    return inner if fits else None
+
+
+def _varying(access: Access) -> list[Expr]:
+    """The index in dimensions that loops index: results may have other dimensions of extent 1."""
+    return [expression for expression in access.index if expression.terms]

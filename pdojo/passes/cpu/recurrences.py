@@ -1,0 +1,46 @@
+"""Recurrences: several rows at a time, so that the operations of one row do not wait for each other."""
+
+from __future__ import annotations
+
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.view.nest import Leaf, Scope
+from pdojo.passes.common.builder import PassBuilder
+from pdojo.passes.common.loops import jam
+
+ROWS = 4
+"""Rows at a time; an addition takes about as many cycles."""
+
+
+def join_recurrences(builder: PassBuilder) -> None:
+    """Compute running sums and their like for groups of `ROWS` iterations of the outermost loop."""
+    loops = [node for node in builder.nest.children if isinstance(node, Scope) and _has_recurrence(node)]
+    for loop in loops:
+        if loop.mapping is Mapping.SEQUENTIAL and not loop.guard and loop.extent >= ROWS * builder.game.machine.threads:
+            builder.transact(lambda i=loop.id: _join(builder, i))
+
+
+def _join(builder: PassBuilder, identifier: str) -> None:
+    loop = builder.scope(identifier)
+    assert loop is not None
+    why = f"{ROWS} rows at a time: a running result waits for the one before"
+    whole = loop.extent // ROWS * ROWS
+    if whole < loop.extent:
+        builder.make("peel_scope", loop, "whole groups of rows; the rest by itself", after=whole)
+        loop = builder.scope(identifier)
+        assert loop is not None
+    jam(builder, loop, ROWS, why)
+
+
+def _has_recurrence(root: Scope) -> bool:
+    """True if an inner loop accumulates into a cell that another of its statements reads."""
+    return any(_is_running(leaf) for leaf in root.leaves)
+
+
+def _is_running(leaf: Leaf) -> bool:
+    loop = leaf.parent
+    if leaf.accumulate is None or loop is None or loop.mapping is not Mapping.SEQUENTIAL or loop.depth == 0:
+        return False
+    if any(e.uses(loop.depth) for e in leaf.output.index):
+        return False
+    result = leaf.output.array
+    return any(read.array is result for other in loop.leaves if other is not leaf for read in other.reads)

@@ -1,0 +1,483 @@
+"""Vectors: every statement along contiguous memory, and fused loops over vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.rules.lanes import Stride, lane_stride, linear_address
+from pdojo.dialect.view.nest import Access, Leaf, Node, Scope, fact
+from pdojo.passes.common.builder import PassBuilder
+from pdojo.passes.common.dimensions import indexed_by
+from pdojo.passes.common.loops import is_copy, tile
+from pdojo.passes.common.threads import costs_threads
+from pdojo.transforms.structure.siblings import are_tied
+
+ACCUMULATORS = 2
+"""Vectors per iteration of a loop: independent accumulators hide the latency of additions.
+
+Two were the fastest or equal on the library's row kernels (of 1, 2, 4, 8; AVX-512, two threads): the processor itself
+overlaps the iterations of a loop around them, and more copies only lengthen the code.
+"""
+
+SHORT = 4
+"""Greatest number of vectors of a loop that keeps its rest: it is unrolled, only the last vector is masked, and a sum
+is added up once.
+
+A separate loop for the rest took 25 % longer on rows of 42 elements; from six vectors on it is faster."""
+
+
+MEDIUM = 32
+"""Greatest number of vectors of a row whose rest is summed up in the accumulator of the whole vectors.
+
+The sum over the lanes of an accumulator takes as long as some ten vectors, and a longer row has two accumulators."""
+
+
+def vectorize_statements(builder: PassBuilder) -> None:
+    """Distribute innermost loops, vectorise every statement, and fuse the loops over vectors again."""
+    _distribute(builder)
+    for identifier in [leaf.id for leaf in builder.nest.leaves]:
+        if not builder.is_sealed(builder.leaf(identifier)):
+            vectorize_statement(builder, identifier)
+    _fuse_vector_loops(builder)
+
+
+def is_vector_loop(scope: Scope) -> bool:
+    """True for a loop around one statement."""
+    return len(scope.children) == 1 and isinstance(scope.children[0], Leaf)
+
+
+def _distribute(builder: PassBuilder) -> None:
+    """Give every statement of an innermost loop its own loop, so that it can be vectorised."""
+
+    def crowded() -> Iterator[Scope]:
+        for scope in builder.nest.scopes:
+            statements = all(isinstance(c, Leaf) for c in scope.children) and scope.id not in builder.sealed
+            if scope.mapping is Mapping.SEQUENTIAL and statements and len(scope.children) > 1:
+                yield scope
+
+    changed = True
+    while changed:
+        changed = any(
+            builder.attempt("split_scopes", scope, "a vector loop wraps one statement", after=after)
+            for scope in crowded()
+            for after in range(1, len(scope.children))
+        )
+
+
+def _own_loops(leaf: Leaf) -> list[Scope]:
+    """The sequential loops that wrap only this statement, innermost first."""
+    loops: list[Scope] = []
+    scope = leaf.parent
+    while scope is not None and len(scope.children) == 1 and scope.mapping is Mapping.SEQUENTIAL:
+        loops.append(scope)
+        scope = scope.parent
+    return loops
+
+
+TURNS = (2, 4)
+"""Numbers of statements that may write the elements of an array in turns."""
+_VALUE = {
+    Stride.CONTIGUOUS: 2.0,
+    Stride.BROADCAST: 1.0,
+    Stride.STRIDED: -3.0,
+    Stride.FIXED: -3.0,
+    Stride.IRREGULAR: -100.0,
+}
+
+
+def _vector_loop(builder: PassBuilder, leaf: Leaf) -> Scope | None:
+    """The innermost loop among those with the most contiguous accesses; None if no loop pays."""
+    best: tuple[float, Scope] | None = None
+    for scope in _own_loops(leaf):
+        value = sum(_VALUE[lane_stride(a.index, a.array.shape, scope.depth)] for a in leaf.accesses)
+        if _takes_turns(builder, leaf, scope):
+            value += _VALUE[Stride.CONTIGUOUS] - _VALUE[Stride.STRIDED]
+        if best is None or value > best[0]:
+            best = value, scope
+    if best is not None and best[0] > 0:
+        return best[1]
+    return _stored_along(leaf) if leaf.accumulate is None else None
+
+
+def _takes_turns(builder: PassBuilder, leaf: Leaf, scope: Scope) -> bool:
+    """True if statements write the elements of an array in turns, with a loop like `scope` around each.
+
+    Backends store their vectors together, as whole vectors.
+    """
+    writers = builder.nest.writers[leaf.output.array.name]
+    step, array = len(writers), leaf.output.array
+    if step not in TURNS or any(writer.accumulate is not None for writer in writers):
+        return False
+    addresses = [linear_address(writer.output.index, array.shape) for writer in writers]
+    own = linear_address(leaf.output.index, array.shape)
+    along = all(
+        any(each.coefficient(s.depth) == step for s in w.chain) for w, each in zip(writers, addresses, strict=True)
+    )
+    return own.coefficient(scope.depth) == step and along and len({each.constant % step for each in addresses}) == step
+
+
+def _stored_along(leaf: Leaf) -> Scope | None:
+    """The loop with stores of whole vectors but gathered reads; None if there is none."""
+    for scope in _own_loops(leaf):
+        strides = [lane_stride(a.index, a.array.shape, scope.depth) for a in leaf.accesses]
+        if strides[0] is Stride.CONTIGUOUS and Stride.IRREGULAR not in strides:
+            return scope
+    return None
+
+
+def vectorize_statement(builder: PassBuilder, identifier: str) -> None:
+    """Vectorise a statement along its contiguous loop, with the rest peeled off."""
+    loop = _vector_loop(builder, builder.leaf(identifier))
+    if loop is None:
+        return
+    while (inner := builder.leaf(identifier).parent) is not None and inner.id != loop.id:
+        current = builder.scope(loop.id)
+        if current is None or not builder.attempt("swap_scopes", current, "contiguous memory belongs innermost"):
+            return
+    lanes = fitting_lanes(builder, builder.leaf(identifier), loop.extent)
+    if lanes is None:
+        return
+    if _share_accumulator(builder, identifier, lanes):
+        return
+    for piece in _cut(builder, identifier, lanes):
+        _vectorize_piece(builder, piece, lanes)
+        _use_lines(builder, piece)
+
+
+def _share_accumulator(builder: PassBuilder, identifier: str, lanes: int) -> bool:
+    """Sum up a row of a medium number of vectors and its rest in one vector of partial results.
+
+    Returns False for other rows, and if a move is refused.
+    """
+    scope = _parent(builder, identifier)
+    whole = _whole(scope.extent, lanes)
+    if not whole or scope.extent > MEDIUM * lanes or not _reduces(builder.leaf(identifier)):
+        return False
+    return builder.transact(lambda: _accumulate(builder, identifier, lanes, whole))
+
+
+def _accumulate(builder: PassBuilder, identifier: str, lanes: int, whole: int) -> None:
+    """Split a sum into a vector of partial results, and peel off the vectors behind `whole` terms."""
+    before, scope = {leaf.id for leaf in builder.nest.leaves}, _parent(builder, identifier)
+    result = builder.leaf(identifier).output.array.name
+    why = "one vector of partial results, for the rest of the row, too"
+    builder.make("split_reduction", scope, why, size=lanes)
+    parts = [leaf for leaf in builder.nest.leaves if leaf.id == identifier or leaf.id not in before]
+    for part in parts:
+        builder.make("vectorize", _parent(builder, part.id), f"vectors of {lanes} lanes")
+    (terms,) = (part.id for part in parts if part.accumulate is not None and part.output.array.name != result)
+    loop = builder.leaf(terms).chain[-2]
+    builder.make("peel_scope", loop, "whole vectors without masks; the rest by itself", after=whole // lanes)
+    if whole % (lanes * ACCUMULATORS) == 0 and whole > lanes * ACCUMULATORS:
+        why = f"{ACCUMULATORS} vectors an iteration"
+        builder.make("tile_scope", builder.leaf(terms).chain[-2], why, size=ACCUMULATORS)
+
+
+def _whole(extent: int, lanes: int) -> int:
+    """The number of iterations before the rest of a loop over vectors; 0 if the rest is not peeled off."""
+    if extent <= SHORT * lanes:
+        return 0
+    size = lanes * (ACCUMULATORS if extent >= 4 * lanes * ACCUMULATORS else 1)
+    whole = extent // size * size
+    if 0 < extent - whole < lanes:
+        # A rest shorter than a vector takes whole vectors along.
+        whole -= size
+    return 0 if whole == extent else whole
+
+
+def _cut(builder: PassBuilder, identifier: str, lanes: int) -> list[str]:
+    """Peel off the rest behind whole groups of vectors; returns the statements of both parts."""
+    scope = _parent(builder, identifier)
+    whole = _whole(scope.extent, lanes)
+    if not whole:
+        return [identifier]
+    before = {leaf.id for leaf in builder.nest.leaves}
+    if not builder.attempt("peel_scope", scope, "whole vectors without masks; the rest by itself", after=whole):
+        return [identifier]
+    return [identifier, *(leaf.id for leaf in builder.nest.leaves if leaf.id not in before)]
+
+
+def _use_lines(builder: PassBuilder, identifier: str) -> None:
+    """Move the loop along the gathered cache lines innermost, in tiles of a line."""
+    leaf = builder.leaf(identifier)
+    if leaf.parent is None or leaf.parent.mapping is not Mapping.VECTOR or len(leaf.chain) < 3:
+        return
+    gathered = [a for a in leaf.reads if lane_stride(a.index, a.array.shape, leaf.parent.depth) is Stride.STRIDED]
+    rows = next((s for s in reversed(leaf.chain[:-1]) if any(_runs_along(a, s) for a in gathered)), None)
+    if rows is None or any(len(s.children) != 1 for s in leaf.chain[rows.depth :]):
+        return
+    line = builder.game.machine.cache_line // byte_width(gathered[0].array.dtype)
+    why = "a line is used up while it is in the cache"
+    if rows.extent <= line or not builder.attempt("tile_scope", rows, why, size=line):
+        return
+    for depth in range(rows.depth + 1, len(leaf.chain) - 1):
+        if not builder.attempt("swap_scopes", builder.leaf(identifier).chain[depth], why):
+            return
+    copy_squares(builder, identifier)
+
+
+def copy_squares(builder: PassBuilder, identifier: str) -> bool:
+    """Copy vectors of gathered elements square by square, which backends transpose in registers; True if so.
+
+    Another loop must run along the source's contiguous elements.
+    """
+    leaf = builder.leaf(identifier)
+    lanes = leaf.chain[-1]
+    if not is_copy(leaf) or lanes.mapping is not Mapping.VECTOR or lanes.guard or _runs_along(leaf.reads[0], lanes):
+        return False
+    rows = next((s for s in reversed(leaf.chain[:-1]) if _runs_along(leaf.reads[0], s)), None)
+    if rows is None or rows.extent < lanes.extent or rows.mapping is not Mapping.SEQUENTIAL:
+        return False
+    return builder.transact(lambda: _square(builder, identifier, rows.id, lanes.extent))
+
+
+def _square(builder: PassBuilder, identifier: str, rows: str, size: int) -> None:
+    """Cut the loop `rows` around the vectors of a copy into squares, and peel off its rest."""
+    why = f"squares of {size} x {size} elements are transposed in registers"
+    loop = builder.scope(rows)
+    assert loop is not None
+    if loop.extent % size:
+        builder.make("peel_scope", loop, why, after=loop.extent // size * size)
+    while builder.leaf(identifier).chain[-2].id != rows:
+        builder.make("swap_scopes", f"%{rows}", why)
+    inner = tile(builder, rows, size, why).inner if builder.leaf(identifier).chain[-2].extent > size else rows
+    builder.make("unroll", f"%{inner}", why)
+
+
+def _runs_along(access: Access, scope: Scope) -> bool:
+    return lane_stride(access.index, access.array.shape, scope.depth) is Stride.CONTIGUOUS
+
+
+def _vectorize_piece(builder: PassBuilder, identifier: str, lanes: int) -> None:
+    """Vectorise the innermost loop, several vectors at a time; reductions get as many accumulators."""
+    scope = _parent(builder, identifier)
+    group = next((n for n in (ACCUMULATORS, 1) if scope.extent % (lanes * n) == 0 and scope.extent > lanes * n), 1)
+    leaf = builder.leaf(identifier)
+    if _reduces(leaf) and scope.extent > lanes:
+        why = f"{group} vectors of {lanes} partial results"
+        if builder.attempt("split_reduction", scope, why, size=lanes * group):
+            for part in (leaf for leaf in list(builder.nest.leaves) if _is_part(leaf, identifier, lanes * group)):
+                _tile_and_vectorize(builder, part.id, lanes, 1)
+        return
+    _tile_and_vectorize(builder, identifier, lanes, group)
+
+
+def _reduces(leaf: Leaf) -> bool:
+    """True for an accumulation over the innermost loop."""
+    return leaf.accumulate is not None and not any(e.uses(len(leaf.chain) - 1) for e in leaf.output.index)
+
+
+def _is_part(leaf: Leaf, identifier: str, size: int) -> bool:
+    """True if a statement belongs to another one's split reduction and is not vectorised yet."""
+    scope = leaf.parent
+    if scope is None or scope.extent != size or scope.mapping is not Mapping.SEQUENTIAL:
+        return False
+    base = scope.id.rsplit(".", 1)[0]
+    return leaf.id == identifier or (is_vector_loop(scope) and leaf.id.startswith(base))
+
+
+def fitting_lanes(builder: PassBuilder, leaf: Leaf, extent: int) -> int | None:
+    """The widest vector for long loops, else the longest one that divides the extent or fits; None if none fits."""
+    lengths = builder.vector_lanes(leaf)
+    widest = max(lengths, default=1)
+    if widest > 1 and extent >= 4 * widest:
+        return widest
+    lanes = [n for n in lengths if n <= extent]
+    return max((n for n in lanes if extent % n == 0), default=max(lanes, default=None))
+
+
+def _tile_and_vectorize(builder: PassBuilder, identifier: str, lanes: int, group: int) -> None:
+    """Tile a loop of N iterations to N / (group * lanes), group, lanes, and vectorise the last."""
+    if group > 1:
+        builder.attempt("tile_scope", _parent(builder, identifier), f"{group} vectors an iteration", size=lanes * group)
+    scope = _parent(builder, identifier)
+    if scope.extent > lanes:
+        builder.attempt("tile_scope", scope, f"vectors of {lanes} lanes", size=lanes)
+    builder.attempt("vectorize", _parent(builder, identifier), f"vectors of {lanes} lanes")
+
+
+def _parent(builder: PassBuilder, identifier: str) -> Scope:
+    parent = builder.leaf(identifier).parent
+    assert parent is not None
+    return parent
+
+
+def _fuse_vector_loops(builder: PassBuilder) -> None:
+    """Fuse neighbouring loops over vectors; move statements between them away where legal."""
+    failed: set[tuple[str, ...]] = set()
+
+    def fuse(first: Scope, second: Scope) -> bool:
+        # A failed pair fails again until its surroundings change.
+        question = first.id, second.id, *(node.id for node in builder.nest.siblings(first))
+        if question in failed:
+            return False
+        if _fuse_pair(builder, first.id, second.id):
+            return True
+        failed.add(question)
+        return False
+
+    changed = True
+    while changed:
+        changed = any(fuse(first, second) for first, second in _pairs(builder))
+
+
+def _pairs(builder: PassBuilder) -> list[tuple[Scope, Scope]]:
+    """Loops of one parent that may be fused: first those between which values flow, and near pairs first."""
+    found: list[tuple[Scope, Scope]] = []
+    open_scopes = [scope for scope in builder.nest.scopes if scope.id not in builder.sealed]
+    arrays = {scope: _arrays(scope) for scope in open_scopes}
+    users: dict[tuple[Scope | None, str], list[Scope]] = {}
+    for scope in open_scopes:
+        for name in arrays[scope]:
+            users.setdefault((scope.parent, name), []).append(scope)
+    for scope in open_scopes:
+        if scope.mapping is not Mapping.SEQUENTIAL:
+            continue
+        near = {later for name in arrays[scope] for later in users[scope.parent, name]}
+        for later in sorted(near, key=lambda later: later.position):
+            alike = (later.extent, later.mapping) == (scope.extent, scope.mapping)
+            if later.position > scope.position and alike and not costs_threads(builder, scope, later):
+                found.append((scope, later))
+    return sorted(found, key=lambda pair: not _flows(*pair))
+
+
+def _flows(first: Scope, second: Scope) -> bool:
+    """True if `second` reads an array that `first` writes."""
+    written = {leaf.output.array.name for leaf in first.leaves}
+    return any(access.array.name in written for leaf in second.leaves for access in leaf.reads)
+
+
+def _arrays(scope: Scope) -> set[str]:
+    """Names of the arrays that a scope accesses."""
+    return fact(scope.facts, "arrays", lambda: {access.array.name for leaf in scope.leaves for access in leaf.accesses})
+
+
+def _fuse_pair(builder: PassBuilder, first: str, second: str) -> bool:
+    """Bring two siblings together and fuse them, or change nothing."""
+    why = "values that the next statement needs stay in registers"
+    one, other = builder.scope(first), builder.scope(second)
+    if one is not None and other is not None and builder.nest.next_sibling(one) is other:
+        return builder.attempt("join_scopes", one, why)
+    if one is None or other is None or not _may_meet(builder, one, other):
+        return False
+    return builder.transact(
+        lambda: _bring_together(builder, first, second) and builder.attempt("join_scopes", f"%{first}", why)
+    )
+
+
+def _may_meet(builder: PassBuilder, first: Scope, second: Scope) -> bool:
+    """False if `_bring_together` certainly fails, because a node is tied to the second loop and to one before it."""
+    program = builder.game.program
+    nodes = builder.nest.siblings(first)[first.position : second.position]
+    return not any(
+        are_tied(program, node, second) and any(are_tied(program, before, node) for before in nodes[:number])
+        for number, node in enumerate(nodes)
+    )
+
+
+def _bring_together(builder: PassBuilder, first: str, second: str) -> bool:
+    """Move `second` up to `first`, and its dependences above `first` if legal."""
+    while True:
+        one, other = builder.scope(first), builder.scope(second)
+        if one is None or other is None or other.position <= one.position:
+            return False
+        if other.position == one.position + 1:
+            return True
+        between = builder.nest.siblings(other)[other.position - 1]
+        if builder.attempt("swap_nodes", between, "out of the way of a fusion"):
+            continue
+        if not _move_above(builder, between, one.position):
+            return False
+
+
+def _move_above(builder: PassBuilder, node: Node, position: int) -> bool:
+    identifier = node.id
+    while (current := builder.nest.by_id[identifier]).position > position:
+        before = builder.nest.siblings(current)[current.position - 1]
+        if not builder.attempt("swap_nodes", before, "out of the way of a fusion"):
+            return False
+    return True
+
+
+def part_temporaries(builder: PassBuilder) -> None:
+    """Split temporaries into arrays of the values that are read together, for example the values of a peeled rest.
+
+    Memory used in only one loop is private to its iterations.
+    """
+    why = "values that are not read together need no common memory"
+    for name in list(builder.temporaries()):
+        later = [leaf.id for leaf in builder.nest.writers[name] if leaf.accumulate is None][1:]
+        for identifier in later:
+            builder.attempt("rename_array", f"%{identifier}", why)
+
+
+def shrink_temporaries(builder: PassBuilder) -> None:
+    """Reuse dimensions that are dead after each iteration; of long rows keep a vector, or a group of vectors."""
+    why = "the dimension is dead after each iteration: less memory"
+    made = 1
+    while made:
+        # A round tries all dimensions, since some dimensions must wait for others.
+        made = sum(builder.attempt("reuse_dims", place, why) for place in _without_lanes(builder))
+    for name in list(builder.temporaries()):
+        array = builder.nest.arrays[name]
+        if not array.shape or array.buffer.memory is Memory.REGISTER or array.buffer.reuse[-1]:
+            continue
+        last = len(array.shape) - 1
+        lanes = _lanes(builder, name, last)
+        for size in (lanes, lanes * ACCUMULATORS):
+            if size < array.shape[last] and builder.transact(lambda n=name, d=last, s=size: _cut_row(builder, n, d, s)):
+                break
+
+
+def _lanes(builder: PassBuilder, name: str, dimension: int) -> int:
+    """Lanes of the longest vector loop that indexes a dimension; those of the array's type if there is none.
+
+    They may be fewer than the lanes of the array's own type, if a statement has wider types as well.
+    """
+    nest = builder.nest
+    scopes = {leaf: leaf.parent for leaf in (*nest.writers.get(name, ()), *nest.readers.get(name, ()))}
+    return max(
+        (
+            scope.extent
+            for leaf, scope in scopes.items()
+            if scope is not None
+            and scope.mapping is Mapping.VECTOR
+            and (name, dimension) in indexed_by(leaf, scope.depth)
+        ),
+        default=max(builder.game.machine.vector_lanes(nest.arrays[name].dtype), default=1),
+    )
+
+
+def _without_lanes(builder: PassBuilder) -> list[str]:
+    """Dimensions of temporaries that no vector loop indexes; lanes need an element each."""
+    nest = builder.nest
+    laned: set[str] = set()
+    for leaf in nest.leaves:
+        if leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR:
+            laned |= {f"{name}:{d}" for name, d in indexed_by(leaf, leaf.parent.depth)}
+    return [place for place in builder.dimensions() if place not in laned]
+
+
+def _cut_row(builder: PassBuilder, name: str, dimension: int, size: int) -> None:
+    """Keep `size` elements of a row instead of the whole row."""
+    why = "values stay in registers between the statements of a group"
+    builder.make("tile_dim", f"{name}:{dimension}", why, size=size)
+    builder.make("reuse_dims", f"{name}:{dimension}", why)
+
+
+def unroll_groups(builder: PassBuilder) -> None:
+    """Unroll the groups of vectors."""
+    for identifier in [s.id for s in reversed(builder.nest.scopes)]:
+        scope = builder.scope(identifier)
+        if scope is None or scope.mapping is not Mapping.SEQUENTIAL or scope.extent > 2 * ACCUMULATORS:
+            continue
+        copies = sum(
+            prod(s.extent for s in leaf.chain[scope.depth :] if s.mapping is not Mapping.VECTOR)
+            for leaf in scope.leaves
+        )
+        vectors = all(leaf.chain[-1].mapping is Mapping.VECTOR for leaf in scope.leaves)
+        if vectors and copies <= 16 * ACCUMULATORS:
+            builder.attempt("unroll", scope, "a group of vectors without a loop")

@@ -1,0 +1,296 @@
+"""Tiles of contractions for tensor units, which a warp's threads use together (as CUTLASS does with `mma.sync`).
+
+A block computes a tile of results, and each of its warps a part of the tile, in steps over the terms. Both operands of
+a step lie in shared memory in their heap layout. A warp keeps its results in registers, in the fragments of the
+instruction; the statements that zero and store the results run over lanes and slots of the fragments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from pdojo.dialect.attributes import Numerics
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.machines.fragment import Fragment
+from pdojo.dialect.view.nest import Leaf
+from pdojo.errors import IllegalMove
+from pdojo.passes.common.builder import PassBuilder
+from pdojo.passes.common.contraction import narrow_factors, uses
+from pdojo.passes.common.loops import reorder, tile
+from pdojo.passes.common.units import ProductUnit, matrix_units
+from pdojo.passes.gpu.copies import (
+    BlockTile,
+    SharedCopy,
+    fastest_first,
+    map_copies,
+    neutral_tails,
+    overlap,
+    staged,
+    to_registers,
+)
+
+SCALAR = "multiply-adds"
+"""Option value: use no tensor instruction."""
+STEP_BYTES = 64
+"""Bytes of a step's terms in one row of an operand."""
+TILES = (
+    BlockTile(128, 128, 64, 64),
+    BlockTile(128, 128, 64, 32),
+    BlockTile(128, 64, 32, 32),
+    BlockTile(64, 64, 32, 32),
+    BlockTile(32, 128, 32, 32),
+)
+
+
+def use_tensor_units(builder: PassBuilder, identifier: str) -> bool:
+    """Map a contraction of loops over rows, columns and terms to a tensor unit; False if none is wanted, or none fits.
+
+    A tuning parameter selects the unit, or none.
+    """
+    leaf = builder.leaf(identifier)
+    found = {unit.intrinsic.name: unit for unit in matrix_units(builder.game.machine) if unit.computes(builder, leaf)}
+    if not found:
+        return False
+    exact = [name for name, unit in found.items() if _is_preferred(unit)]
+    others = [name for name in found if name not in exact]
+    name = leaf.output.array.name
+    chosen = builder.choices.choose(f"products of {name}", [*exact, SCALAR, *others])
+    if chosen == SCALAR:
+        return False
+    unit = found[chosen]
+    plans = {plan.title("warp"): plan for plan in _plans(builder, leaf, unit)}
+    if not plans:
+        return False
+    title = builder.choices.choose(f"tile of {name} for {chosen}", plans)
+    ordered = [plans[title], *(plan for other, plan in plans.items() if other != title)]
+    return any(builder.transact(lambda p=plan: _tile(builder, identifier, unit, p)) for plan in ordered)
+
+
+def _is_preferred(unit: ProductUnit) -> bool:
+    """True if the instruction computes exactly what multiply-adds would, or if the kernel permits TF32."""
+    return bool(unit.casts) or Numerics.TF32.value in unit.intrinsic.numerics
+
+
+def _plans(builder: PassBuilder, leaf: Leaf, unit: ProductUnit) -> list[BlockTile]:
+    """The tiles of blocks and warps that fit, the fastest first."""
+    high, wide = _sides(leaf, unit)
+    most = builder.game.machine.gpu.block_threads
+    whole = (plan for plan in TILES if plan.height % high == plan.width % wide == 0)
+    fitting = (plan for plan in whole if plan.parts * unit.intrinsic.threads <= most)
+    return fastest_first(builder, fitting, leaf.chain, 16)
+
+
+def _sides(leaf: Leaf, unit: ProductUnit) -> tuple[int, int]:
+    """Rows and columns of an instruction's tile."""
+    first, second, _ = (s.extent for s in unit.product.chain)
+    return (first, second) if uses(leaf.reads[0], leaf.chain[-3]) else (second, first)
+
+
+def _tile(builder: PassBuilder, identifier: str, unit: ProductUnit, plan: BlockTile) -> None:
+    depth = len(builder.leaf(identifier).chain) - 3
+    zero = builder.nest.leaves[builder.leaf(identifier).order - 1].id
+    is_first = uses(builder.leaf(identifier).reads[0], builder.loop(identifier, depth))
+    if unit.casts:
+        narrow_factors(builder, identifier)
+    _in_warps(builder, identifier, unit, plan, depth)
+    results = to_registers(builder, identifier, depth)
+    _with_units(builder, results, [s.extent for s in builder.leaf(zero).chain], depth + 2)
+    shared = [_share(builder, identifier, k, depth) for k in (0, 1)]
+    _map_warps(builder, (zero, results), identifier, depth)
+    copies = map_copies(builder, shared, plan.parts * unit.intrinsic.threads, depth)
+    overlap(builder, identifier, copies, depth)
+    _place(builder, copies)
+    if unit.casts:
+        _widen(builder, identifier)
+    builder.transact(lambda: neutral_tails(builder, zero, identifier, copies))
+    _one_instruction(builder, identifier, unit, depth, is_first=is_first)
+    for statement in (zero, results):
+        _by_lanes(builder, statement, unit.results, depth + 4, is_first=is_first)
+    name = builder.leaf(identifier).output.array.name
+    builder.make("set_location", name, "each thread keeps its own part", location="register")
+
+
+def _with_units(builder: PassBuilder, statement: str, extents: Sequence[int], first: int) -> None:
+    """Add loops of one iteration to a copy, from depth `first` on, wherever `extents` has a 1."""
+    for depth, extent in enumerate(extents[first:], first):
+        scope = builder.loop(statement, depth)
+        if extent == 1 and scope.extent > 1:
+            builder.attempt("tile_scope", scope, "loops as those of the zeros", size=scope.extent)
+
+
+def _widen(builder: PassBuilder, identifier: str) -> None:
+    """Extend the casts of factors to whole tiles; indices beyond the operands are filled with zeros."""
+    leaf = builder.leaf(identifier)
+    why = "tiles reach beyond the operands"
+    for read in leaf.reads:
+        name, whole = read.array.name, [e.bounds(leaf.extents)[1] + 1 for e in read.index]
+        if all(size <= extent for size, extent in zip(whole, read.array.shape, strict=True)):
+            continue
+        # Dimensions with one slot have no extent to pad.
+        slots = [d for d, reused in enumerate(read.array.buffer.reuse) if reused]
+        builder.attempt("set_location", name, why, location="heap")
+        for dimension in slots:
+            builder.attempt("materialize_dims", f"{name}:{dimension}", why)
+        for dimension, size in enumerate(whole):
+            builder.attempt("pad_dim", f"{name}:{dimension}", why, to=size)
+        for dimension in slots:
+            builder.attempt("reuse_dims", f"{name}:{dimension}", "used where it is written")
+        builder.attempt("set_location", name, "each thread has its own", location="stack")
+
+
+def _in_warps(builder: PassBuilder, identifier: str, unit: ProductUnit, plan: BlockTile, depth: int) -> None:
+    """[rows, columns, terms] to [row tiles, column tiles {zeros, steps {warps {instructions {tile}}}}]."""
+    why = plan.title("warp")
+    leaf = builder.leaf(identifier)
+    outer, rows, columns = [s.id for s in leaf.chain[:depth]], leaf.chain[depth].id, leaf.chain[depth + 1].id
+    high, wide = _sides(leaf, unit)
+    levels: list[list[str]] = [[], [], [], []]
+    for loop, sizes in ((rows, (plan.rows, plan.height, high)), (columns, (plan.columns, plan.width, wide))):
+        inner = loop
+        for level, size in enumerate(sizes):
+            tiles = tile(builder, inner, size, why)
+            levels[level].append(tiles.outer)
+            inner = tiles.inner
+        levels[3].append(inner)
+    reorder(builder, identifier, [*outer, *(s for level in levels for s in level)])
+    for level in reversed(range(depth + 2, depth + 8)):
+        builder.make("split_scopes", builder.loop(identifier, level), why, after=1)
+    step = STEP_BYTES // byte_width(unit.factor(0).array.dtype)
+    steps = tile(builder, builder.loop(identifier, -1), step, f"{step} terms at a time")
+    tile(builder, steps.inner, unit.terms, "the terms of an instruction")
+    ids = [s.id for s in builder.leaf(identifier).chain]
+    inside, terms = ids[depth + 2 : depth + 8], ids[depth + 8 :]
+    reorder(builder, identifier, [*ids[: depth + 2], terms[0], *inside[:2], terms[1], *inside[2:], terms[2]])
+
+
+def _share(builder: PassBuilder, identifier: str, position: int, depth: int) -> SharedCopy:
+    """Copy the part of an operand that a step needs to shared memory, with space between rows.
+
+    The copy has the layout of the heap, or the order of the loops if a factor's index has divisions (a convolution).
+    """
+    leaf = builder.leaf(identifier)
+    source = leaf.reads[position]
+    casts = [w for w in builder.nest.writers[source.array.name] if w.parent is leaf.parent and len(w.reads) == 1]
+    if casts:
+        (source,) = casts[0].reads
+    dtype = source.array.dtype
+    form = "box" if all(e.is_linear for e in source.index) else "iteration"
+    scope = leaf.chain[depth + 3]
+    name, store = staged(builder, scope, source.array.name, form, "the threads of a block share it")
+    shape = builder.nest.arrays[name].shape
+    elements = 16 // byte_width(dtype)
+    along = any(leaf.chain[-1].depth in e.variables() for e in source.index[-1:])
+    space = elements if along or byte_width(dtype) < 4 else 2 * elements
+    builder.attempt(
+        "pad_dim",
+        f"{name}:{len(shape) - 1}",
+        "rows are in different banks",
+        to=-(-shape[-1] // elements) * elements + space,
+    )
+    through = False if byte_width(dtype) in builder.game.machine.gpu.async_copy_bytes else None
+    return SharedCopy(name, source.array.name, store, is_transposed=False, through=through)
+
+
+def _map_warps(builder: PassBuilder, others: Sequence[str], identifier: str, depth: int) -> None:
+    """Map loops to blocks of the grid, and to warps of a block."""
+    for loop in [s.id for s in builder.leaf(identifier).chain[: depth + 2]]:
+        builder.make("map_grid", f"%{loop}", "independent: a block for each iteration")
+    for statement, level in ((identifier, depth + 3), *((other, depth + 2) for other in others)):
+        for warps in (level, level + 1):
+            builder.make("map_block", builder.loop(statement, warps), "a part of the tile for each warp")
+
+
+def _place(builder: PassBuilder, copies: Sequence[SharedCopy]) -> None:
+    """Put tiles of the block into shared memory, and copies through registers into registers."""
+    for copy in copies:
+        builder.make("set_location", copy.shared, "the threads of a block share it", location="shared")
+        if copy.load is None:
+            builder.attempt("async_copy", copy.shared, "the copy runs while the block computes")
+        else:
+            name = builder.leaf(copy.load).output.array.name
+            builder.make("set_location", name, "each thread keeps its own part", location="register")
+
+
+def _one_instruction(builder: PassBuilder, identifier: str, unit: ProductUnit, depth: int, *, is_first: bool) -> None:
+    """Make the innermost loops one instruction, and unroll the loops around it."""
+    why = f"one {unit.intrinsic.name} for a tile"
+    if not is_first:
+        builder.make("swap_scopes", builder.loop(identifier, -3), why)
+    builder.make("tensorize", builder.loop(identifier, -3), why, intrinsic=unit.intrinsic.name)
+    for loop in [s.id for s in builder.leaf(identifier).chain[-6:-3]]:
+        builder.make("unroll", f"%{loop}", "accumulators are in registers")
+
+
+@dataclass(frozen=True, slots=True)
+class _Digit:
+    """Consecutive bits of an index within a tile: a part of the lane number or of the slot number."""
+
+    size: int
+    lane: int
+    """Increment of the lane number per digit; 0 for a slot."""
+
+
+def _digits(fragment: Fragment, dimension: int) -> list[_Digit]:
+    """The digits of an index within a tile, the lowest first."""
+    lanes = {step[dimension]: 1 << k for k, step in enumerate(fragment.bits) if step[dimension]}
+    found: list[_Digit] = []
+    weight = 1
+    while weight < fragment.shape[dimension]:
+        lane = lanes.get(weight, 0)
+        last = found[-1] if found else None
+        if last is not None and (lane == last.lane * last.size if lane else last.lane == 0):
+            found[-1] = _Digit(2 * last.size, last.lane)
+        else:
+            found.append(_Digit(2, lane))
+        weight *= 2
+    return found
+
+
+def _by_lanes(builder: PassBuilder, statement: str, fragment: Fragment, level: int, *, is_first: bool) -> None:
+    """Run a statement over the elements of tiles by lanes and slots; the loops over tiles are at `level`."""
+    why = "each thread has its elements of the tile"
+    around = [s.id for s in builder.leaf(statement).chain[: level + 2]]
+    loops = [s.id for s in builder.leaf(statement).chain[level + 2 :]]
+    if len(loops) != 2:
+        raise IllegalMove("a tile's rows and columns are not two loops")
+    found = _Loops()
+    for loop, dimension in zip(loops, (0, 1) if is_first else (1, 0), strict=True):
+        _cut_digits(builder, loop, _digits(fragment, dimension), found, why)
+    # The last slot is the lowest digit of the columns if neighbours belong to one thread, and becomes a vector.
+    columns = _digits(fragment, 1 if is_first else 0)
+    tail = found.slots[-1:] if columns[0].lane == 0 else []
+    head = found.slots[: len(found.slots) - len(tail)]
+    lanes = [loop for _, loop in sorted(found.lanes, reverse=True)]
+    reorder(builder, statement, [*around, *head, *lanes, *tail])
+    first = len(around) + len(head)
+    for _ in lanes[1:]:
+        builder.make("collapse_scopes", builder.loop(statement, first), why)
+    builder.make("map_warp", builder.loop(statement, first), why)
+    if tail and builder.attempt("vectorize", builder.loop(statement, -1), why):
+        tail = []
+    inside = [s.id for s in builder.leaf(statement).chain[level:] if s.depth != first]
+    for loop in inside if tail or first + 1 == len(builder.leaf(statement).chain) else inside[:-1]:
+        builder.make("unroll", f"%{loop}", "accumulators are in registers")
+
+
+@dataclass
+class _Loops:
+    """The loops over the elements of a tile."""
+
+    lanes: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    """Increment of the lane number, and the loop."""
+    slots: list[str] = field(default_factory=list[str])
+
+
+def _cut_digits(builder: PassBuilder, loop: str, digits: Sequence[_Digit], found: _Loops, why: str) -> None:
+    """Cut a loop into one loop per digit of its variable; `found` records each loop as lane or slot."""
+    for place in reversed(range(len(digits))):
+        outer = loop
+        if place:
+            outer, loop = tile(builder, loop, prod(digit.size for digit in digits[:place]), why)
+        if digits[place].lane:
+            found.lanes.append((digits[place].lane, outer))
+        else:
+            found.slots.append(outer)

@@ -1,0 +1,183 @@
+"""Interleaving: several results at a time, innermost, because an addition takes four cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.rules.streams import FPU_FUNCTIONS
+from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.passes.common.builder import PassBuilder
+from pdojo.passes.common.loops import sink, tile
+from pdojo.passes.snitch.hardware import share_innermost
+from pdojo.passes.snitch.packing import is_streamable, lanes_along, partial_sums
+from pdojo.passes.snitch.registers import REGISTERS, scope_of
+
+COPIES = 4
+"""Number of interleaved results: the latency in cycles from an operation to its use."""
+SHARED = 8
+"""Most interleaved results of short sums, or if they share a value that no stream delivers: one load serves all."""
+
+
+def interleave(builder: PassBuilder, identifier: str) -> None:
+    """Interleave several iterations of one of a nest's loops innermost; a single sum gets four partial sums."""
+    scope = builder.scope(identifier)
+    if scope is None or scope.mapping is not Mapping.SEQUENTIAL:
+        return
+    if any(s.mapping is Mapping.UNROLL for leaf in scope.leaves for s in leaf.chain):
+        # Its sums are already interleaved.
+        return
+    only = scope.children[0]
+    is_sum = len(scope.children) == 1 and isinstance(only, Leaf) and only.accumulate is not None
+    if is_sum and not any(e.uses(scope.depth) for leaf in scope.leaves for e in leaf.output.index):
+        if scope.extent % COPIES == 0:
+            why = "four partial sums hide the latency of the FPU"
+            builder.transact(lambda: partial_sums(builder, identifier, 1, COPIES, why))
+        return
+    shared = share_innermost(builder, identifier)
+    if shared is not None:
+        scope = scope_of(builder, shared).chain[scope.depth]
+    elif _is_independent(scope):
+        return
+    # The values that iterations of the innermost loop share are loaded once for all of its iterations.
+    most = COPIES if shared is None else _fitting(builder, scope)
+    _interleave_one(builder, [loop for loop in _loops(scope) if loop.id != shared], most)
+
+
+def _fitting(builder: PassBuilder, scope: Scope) -> int:
+    """The number of copies of a nest's statements whose values fit registers, and whose code fits a hardware loop."""
+    core, leaves = builder.game.machine.snitch, scope.leaves
+    temporaries = {a.array.name for leaf in leaves for a in leaf.accesses if a.array.buffer.op is not None}
+    accesses = [a for leaf in leaves for a in leaf.accesses if a.array.buffer.op is None]
+    values = len(temporaries) + max(0, len(accesses) - core.stream_registers)
+    instructions = sum(1 + (leaf.accumulate is not None and not leaf.contracted) for leaf in leaves)
+    return max(COPIES, min(REGISTERS // max(1, values), core.frep_instructions // instructions))
+
+
+def _interleave_one(builder: PassBuilder, loops: Sequence[Scope], most: int = COPIES) -> None:
+    """Interleave the best of nested loops; if none has fitting iterations, loops inside of them.
+
+    The best one needs the fewest loads, and leaves no loop over tiles, so that streams have fewer dimensions.
+    """
+    plans = [(loop, _copies(loop, most)) for loop in loops]
+    for loop, copies in sorted(plans, key=lambda plan: (_loads(plan[0]), plan[0].extent != plan[1])):
+        if copies > 1 and builder.transact(lambda i=loop.id, n=copies: _several_at_a_time(builder, i, n)):
+            return
+    if not any(loop.extent % COPIES == 0 for loop in loops):
+        for child in [child.id for child in loops[-1].children]:
+            interleave(builder, child)
+
+
+def _is_independent(scope: Scope) -> bool:
+    """True if a nest is one instruction on streams, so that no instruction waits for another one."""
+    if len(scope.leaves) > 1:
+        return False
+    (leaf,) = scope.leaves
+    is_one = leaf.accumulate is None and (leaf.function is None or leaf.function in FPU_FUNCTIONS)
+    moved = (a for a in leaf.accesses if any(e.uses(s.depth) for e in a.index for s in leaf.chain))
+    return is_one and all(is_streamable(access, leaf) for access in moved)
+
+
+def _loops(scope: Scope) -> list[Scope]:
+    """A loop and the loops that are the only children, outermost first, as long as all results depend on them."""
+    found = [scope]
+    while len(found[-1].children) == 1:
+        (child,) = found[-1].children
+        if not isinstance(child, Scope) or child.mapping is not Mapping.SEQUENTIAL:
+            break
+        if not all(any(e.uses(child.depth) for e in leaf.output.index) for leaf in child.leaves):
+            break
+        found.append(child)
+    return found
+
+
+def _loads(loop: Scope) -> int:
+    """Number of reads that no stream can make and that differ from iteration to iteration of a loop."""
+    return sum(any(e.uses(loop.depth) for e in access.index) for access in _unstreamed(loop))
+
+
+def _unstreamed(loop: Scope) -> list[Access]:
+    """The reads of memory, in a loop's innermost statements, that no stream can make."""
+    depth = max(len(leaf.chain) for leaf in loop.leaves)
+    innermost = [leaf for leaf in loop.leaves if len(leaf.chain) == depth]
+    return [
+        access
+        for leaf in innermost
+        for access in leaf.reads
+        if access.array.buffer.memory is Memory.HEAP and not is_streamable(access, leaf)
+    ]
+
+
+def _copies(loop: Scope, most: int) -> int:
+    """The number of iterations of a loop to interleave, `most` or a few; 1 if they are no multiple of four."""
+    if loop.extent % COPIES:
+        return 1
+    if not all(leaf.function is None or leaf.function in FPU_FUNCTIONS for leaf in loop.leaves):
+        # More copies of a function of many instructions than hide the latency need more registers only.
+        return COPIES
+    if loop.extent % SHARED == 0 and (_shares_loads(loop) or _is_short(loop)):
+        return SHARED
+    return max(n for n in range(COPIES, max(most, COPIES) + 1, COPIES) if loop.extent % n == 0)
+
+
+def _shares_loads(loop: Scope) -> bool:
+    """True if the iterations of a loop need the same loads, which differ inside of it and are too many to be kept."""
+    unstreamed = [access for access in _unstreamed(loop) if not is_kept(access, loop)]
+    inside = any(v > loop.depth for access in unstreamed for e in access.index for v in e.variables())
+    return inside and not any(e.uses(loop.depth) for access in unstreamed for e in access.index)
+
+
+def _is_short(loop: Scope) -> bool:
+    """True for sums of a few products, whose hardware loops would start again and again, if streams deliver them."""
+    steps = [leaf for leaf in loop.leaves if leaf.contracted]
+    own = {v for leaf in steps for e in leaf.output.index for v in e.variables()}
+    counts = {prod(s.extent for s in leaf.chain if s.depth not in own) for leaf in steps}
+    return len(counts) == 1 and COPIES < counts.pop() <= SHARED and not _unstreamed(loop)
+
+
+def is_kept(access: Access, loop: Scope) -> bool:
+    """True if registers can hold all that an access reads, for all iterations of the loops around."""
+    around = any(v <= loop.depth for e in access.index for v in e.variables())
+    return not around and prod(access.array.shape) <= REGISTERS
+
+
+def _several_at_a_time(builder: PassBuilder, identifier: str, copies: int) -> bool:
+    why = f"{copies} results at a time hide the latency of the FPU"
+    loop = scope_of(builder, identifier)
+    is_whole = loop.extent == copies and all(is_kept(access, loop) for access in _unstreamed(loop))
+    tiles = None if is_whole else tile(builder, identifier, copies, why)
+    parts = sink(builder, identifier if tiles is None else tiles.inner, why)
+    for part in parts:
+        builder.attempt("unroll", f"%{part}", why)
+    if tiles is not None:
+        _cut_temporaries(builder, tiles.outer, copies, why)
+    return bool(parts)
+
+
+def _cut_temporaries(builder: PassBuilder, identifier: str, copies: int, why: str) -> None:
+    """Reduce the temporaries' dimensions that the loop over tiles indexes to the elements of one tile."""
+    for name in list(builder.temporaries()):
+        for dimension, extent in enumerate(builder.nest.arrays[name].shape):
+            if not _indexes(builder, identifier, name, dimension):
+                continue
+            size = copies * lanes_along(builder, name, dimension)
+            if extent > size and extent % size == 0:
+                builder.transact(lambda name=name, d=dimension, n=size: _cut(builder, name, d, n, why))
+
+
+def _indexes(builder: PassBuilder, identifier: str, name: str, dimension: int) -> bool:
+    """True if a loop indexes a dimension of an array."""
+    loop = builder.scope(identifier)
+    return loop is not None and any(
+        access.index[dimension].uses(loop.depth)
+        for leaf in loop.leaves
+        for access in leaf.accesses
+        if access.array.name == name
+    )
+
+
+def _cut(builder: PassBuilder, name: str, dimension: int, size: int, why: str) -> None:
+    place = f"{name}:{dimension}"
+    builder.make("tile_dim", place, why, size=size)
+    builder.make("reuse_dims", place, why)

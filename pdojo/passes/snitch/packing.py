@@ -1,0 +1,209 @@
+"""Packing: the two f32, or four f16, of a register along contiguous loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.functions import byte_width, is_float
+from pdojo.dialect.rules.lanes import Stride, known_alignment, lane_stride
+from pdojo.dialect.rules.streams import WORD
+from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.passes.common.builder import PassBuilder
+from pdojo.passes.common.loops import indexing, is_copy, sink, straighten, tile
+
+JOINED = "f32"
+"""The type of numbers that one instruction packs after they were loaded one by one."""
+
+
+def contract(builder: PassBuilder) -> None:
+    """Fuse products and sums.
+
+    A packed multiply-add adds to a register, so a packed sum that goes to another place remains two instructions.
+    """
+
+    def fused() -> Iterator[Leaf]:
+        return (leaf for leaf in builder.nest.leaves if leaf.accumulate is not None or not _is_packable(builder, leaf))
+
+    builder.exhaust(fused, "contract", "a fused multiply-add is one instruction")
+
+
+def _is_packable(builder: PassBuilder, leaf: Leaf) -> bool:
+    """True if a loop around a statement runs along packed results."""
+    lanes = builder.lanes(leaf)
+    output = leaf.output
+    return lanes > 1 and any(
+        scope.extent % lanes == 0
+        and scope.extent >= 2 * lanes
+        and lane_stride(output.index, output.array.shape, scope.depth) is Stride.CONTIGUOUS
+        for scope in leaf.chain
+    )
+
+
+def pack(builder: PassBuilder, copies: int) -> None:
+    """Pack numbers along every loop that allows it, innermost loops first; single sums get `copies` registers."""
+    for identifier in [s.id for s in reversed(builder.nest.scopes)]:
+        _vectorize(builder, identifier, copies)
+
+
+def _vectorize(builder: PassBuilder, identifier: str, copies: int) -> None:
+    """Pack the numbers of one register along a contiguous loop; sums over it get partial sums."""
+    scope = builder.scope(identifier)
+    if scope is None or scope.mapping is not Mapping.SEQUENTIAL or _has_lanes(scope):
+        return
+    lanes = min(builder.lanes(leaf) for leaf in scope.leaves)
+    if lanes < 2 or scope.extent % lanes or scope.extent < 2 * lanes:
+        return
+    sums = [leaf for leaf in scope.leaves if not any(e.uses(scope.depth) for e in leaf.output.index)]
+    if not _fits(scope, gathers=not sums):
+        return
+    if not sums:
+        builder.transact(lambda: _packed(builder, identifier, lanes))
+    elif len(scope.children) > 1:
+        builder.transact(lambda: _apart(builder, identifier, copies))
+    elif scope.children[0] is sums[0] and sums[0].accumulate is not None:
+        alone = all(s.extent % copies for s in scope.chain[:-1]) and scope.extent % (copies * lanes) == 0
+        parts = copies if alone else 1
+        is_plain = sums[0].function is None and sums[0].accumulate == "arith.addf"
+        if is_plain and parts == 1 < copies and sums[0].output.array.dtype == JOINED:
+            builder.transact(lambda: _add_lanes(builder, identifier, lanes))
+            return
+        why = f"{lanes * parts} partial sums, {lanes} in a register"
+        builder.transact(lambda: partial_sums(builder, identifier, lanes, parts, why))
+
+
+def _add_lanes(builder: PassBuilder, identifier: str, lanes: int) -> None:
+    """Add all numbers of a register to a sum by one instruction."""
+    inner = tile(builder, identifier, lanes, f"{lanes} numbers in a register").inner
+    builder.make("vectorize", f"%{inner}", f"one instruction adds {lanes} numbers to the sum")
+
+
+def _apart(builder: PassBuilder, identifier: str, copies: int) -> bool:
+    """Pack the statements of a loop separately, because a loop around a sum and other statements gets no partial sums.
+
+    Returns False if some of them cannot be packed.
+    """
+    _materialize(builder, identifier)
+    scope = builder.scope(identifier)
+    assert scope is not None
+    statements = [child.id for child in scope.children]
+    if not all(isinstance(child, Leaf) for child in scope.children):
+        return False
+    for place in reversed(range(1, len(statements))):
+        builder.make("split_scopes", f"%{identifier}", "each statement is packed by itself", after=place)
+    for statement in statements:
+        parent = builder.leaf(statement).parent
+        assert parent is not None
+        _vectorize(builder, parent.id, copies)
+    return all(any(s.mapping is Mapping.VECTOR for s in builder.leaf(statement).chain) for statement in statements)
+
+
+def _has_lanes(scope: Scope) -> bool:
+    return any(s.mapping is Mapping.VECTOR for leaf in scope.leaves for s in leaf.chain)
+
+
+def _fits(scope: Scope, *, gathers: bool) -> bool:
+    """True if some accesses are contiguous along a loop, and none has lanes apart; `gathers`: except reads."""
+    found: set[Stride] = set()
+    for leaf in scope.leaves:
+        for access in leaf.accesses:
+            stride = lane_stride(access.index, access.array.shape, scope.depth)
+            found.add(stride)
+            loaded = gathers and access is not leaf.output and access.array.dtype == JOINED
+            if stride not in (Stride.CONTIGUOUS, Stride.BROADCAST) and not (loaded and stride is Stride.STRIDED):
+                return False
+    return Stride.CONTIGUOUS in found
+
+
+def _packed(builder: PassBuilder, identifier: str, lanes: int) -> bool:
+    why = f"{lanes} numbers in a register"
+    _materialize(builder, identifier)
+    parts = sink(builder, tile(builder, identifier, lanes, why).inner, why)
+    for part in parts:
+        builder.make("vectorize", f"%{part}", why)
+    scopes = [builder.scope(part) for part in parts]
+    leaves = [leaf for scope in scopes if scope is not None for leaf in scope.leaves]
+    return all(map(_is_aligned, leaves)) and not all(map(_shifts_words, leaves))
+
+
+def _materialize(builder: PassBuilder, identifier: str) -> None:
+    """Give the temporaries of a loop memory for every element, because a slot ties statements together."""
+    scope = builder.scope(identifier)
+    assert scope is not None
+    why = "room for an element for each lane"
+    for name in dict.fromkeys(a.array.name for leaf in scope.leaves for a in leaf.accesses):
+        buffer = builder.nest.arrays[name].buffer
+        if buffer.op is None or not any(buffer.reuse):
+            continue
+        builder.attempt("set_location", name, why, location="heap")
+        for dimension in range(len(buffer.shape)):
+            builder.attempt("materialize_dims", f"{name}:{dimension}", why)
+
+
+def _is_aligned(leaf: Leaf) -> bool:
+    """True if a packed statement writes aligned words, and reads such words or numbers that an instruction packs."""
+    lanes = leaf.chain[-1]
+    return all(
+        is_word(access, leaf, lanes) for access in leaf.accesses if _moves(access, lanes) and not _joins(access, leaf)
+    )
+
+
+def _shifts_words(leaf: Leaf) -> bool:
+    """True for a copy of contiguous numbers to other places of words, which the core makes without packing."""
+    lanes = leaf.chain[-1]
+    return is_copy(leaf) and any(
+        lane_stride(a.index, a.array.shape, lanes.depth) is Stride.CONTIGUOUS and not is_word(a, leaf, lanes)
+        for a in leaf.reads
+    )
+
+
+def _moves(access: Access, lanes: Scope) -> bool:
+    return any(e.uses(lanes.depth) for e in access.index)
+
+
+def _joins(access: Access, leaf: Leaf) -> bool:
+    return access is not leaf.output and access.array.dtype == JOINED
+
+
+def is_word(access: Access, leaf: Leaf, lanes: Scope) -> bool:
+    """True if an access of a statement in a vector scope is a whole, aligned word of memory."""
+    return (
+        byte_width(access.array.dtype) * lanes.extent == WORD
+        and lane_stride(access.index, access.array.shape, lanes.depth) is Stride.CONTIGUOUS
+        and known_alignment(access, leaf, lanes) % WORD == 0
+    )
+
+
+def is_streamable(access: Access, leaf: Leaf) -> bool:
+    """True if a stream can move what a statement accesses: numbers of 8 bytes, or packed numbers that are a word."""
+    lanes = leaf.parent
+    if lanes is not None and lanes.mapping is Mapping.VECTOR:
+        return is_word(access, leaf, lanes)
+    return byte_width(access.array.dtype) == WORD and is_float(access.array.dtype)
+
+
+def lanes_along(builder: PassBuilder, name: str, dimension: int) -> int:
+    """Number of lanes of the vectors that index a dimension of an array; 1 if none do."""
+    users = dict.fromkeys((*builder.nest.writers[name], *builder.nest.readers[name]))
+    return max(
+        (
+            scope.extent
+            for leaf in users
+            for access in leaf.accesses
+            for scope in leaf.chain[-1:]
+            if access.array.name == name
+            and scope.mapping is Mapping.VECTOR
+            and access.index[dimension].uses(scope.depth)
+        ),
+        default=1,
+    )
+
+
+def partial_sums(builder: PassBuilder, identifier: str, lanes: int, copies: int, why: str) -> None:
+    """Split a sum into partial sums, `copies` registers of `lanes` numbers."""
+    scopes, arrays = builder.nest.by_id.keys(), builder.nest.arrays.keys()
+    builder.make("split_reduction", f"%{identifier}", why, size=lanes * copies)
+    (parts,) = builder.nest.arrays.keys() - arrays
+    for loop in indexing(builder, parts):
+        if loop not in scopes:
+            straighten(builder, loop, lanes, why)
