@@ -69,6 +69,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	PATH="$(abspath $(BIN)):$$PATH" lint-imports
+	$(BIN)/python -m qa.budget
 
 # Random legal moves, judged by three oracles; MINUTES=240, FUZZ='--random --seed 7' or FUZZ='--traces 10000' for other
 # runs. Every failure is appended to FAILURES as it happens.

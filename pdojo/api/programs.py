@@ -94,7 +94,7 @@ def named(subject: KernelLike, name: str | None = None, *, shape: str | None = N
         return Named(subject, subject.sym_name.data)
     if isinstance(subject, str) and "\n" in subject:
         return _of_chunk(texts.given(subject, "<text>"), name, "")
-    if not isinstance(subject, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
+    if not isinstance(subject, str | Path):
         raise UsageError(
             f"a kernel is a KernelOp, a text, a path or the name of a library kernel, and this is a "
             f"{type(subject).__name__}; a game's kernel is its attribute `kernel`"
@@ -173,7 +173,7 @@ def machine_named(wanted: Machine | str) -> Machine:
     """A machine description, given as such or by its name. Raises UsageError for an unknown machine."""
     if isinstance(wanted, str):
         return machine(wanted)
-    if not isinstance(wanted, Machine):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
+    if not isinstance(wanted, Machine):
         raise UsageError(f"a machine is a Machine or its name, and this is a {type(wanted).__name__}")
     return wanted
 

@@ -57,7 +57,7 @@ def described_machine(machine: Machine | str | None, tune: str, threads: int | N
     """The machine that models are compiled for. Raises UsageError for options that `Model.compile` does not take."""
     if tune not in ("none", "pass"):
         raise UsageError(f"tune is 'none' or 'pass', not {tune!r}")
-    if threads is not None and (not isinstance(threads, int) or threads < 1):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise UsageError(f"a model runs on a number of threads from 1, not on {threads!r}")
     described = machine_named(machine or "host") if machine is None or isinstance(machine, str) else machine
     if described.backend != "llvm":

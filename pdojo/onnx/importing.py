@@ -36,7 +36,7 @@ _MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, Type
 _CONTRADICTORY = "there is no kernel for its attributes with operands of these types, shapes and values"
 
 
-class NeedsInputs(Exception):  # noqa: N818  # no error: the model is specialised for the values
+class NeedsInputs(Exception):
     """A node needs a value that depends on these inputs of the model.
 
     `computed` says whether the value is computed of them, and is none of them itself.

@@ -51,7 +51,7 @@ def read_model(source: str | os.PathLike[str] | bytes | ModelProto) -> ModelProt
         return source
     if isinstance(source, bytes):
         return read_model(_parsed(source, "the model"))
-    if not isinstance(source, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
+    if not isinstance(source, str | os.PathLike):
         raise UsageError(f"a model is a path, the bytes of a file or a ModelProto, not {source!r:.60}")
     path = Path(source)
     try:

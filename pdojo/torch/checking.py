@@ -23,7 +23,7 @@ _ULPS = 8
 _NARROW = (torch.float16, torch.bfloat16, torch.float32)
 
 
-class WrongKernel(PdojoError):  # noqa: N818  # the fact, as in IllegalMove
+class WrongKernel(PdojoError):
     """A kernel whose results differ from PyTorch's; the message has the difference and the notation."""
 
 

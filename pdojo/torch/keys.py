@@ -57,7 +57,7 @@ def is_without_elements(value: object) -> bool:
 
 def check_tensor(tensor: torch.Tensor) -> None:
     """Raise UsageError for a tensor that no kernel takes."""
-    if not isinstance(tensor, torch.Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(tensor, torch.Tensor):
         raise UsageError("a number depends on values of tensors")
     if any(isinstance(extent, torch.SymInt) for extent in tensor.shape):
         raise UsageError("a shape depends on values of tensors")

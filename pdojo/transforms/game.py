@@ -77,7 +77,7 @@ class Game:
     """
 
     def __init__(self, kernel: KernelOp, machine: Machine) -> None:
-        if not (isinstance(kernel, KernelOp) and isinstance(machine, Machine)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not (isinstance(kernel, KernelOp) and isinstance(machine, Machine)):
             raise UsageError("Game takes a KernelOp and a Machine; pdojo.game also takes texts, paths and names")
         initial = kernel.clone()
         canonicalize(initial)

@@ -43,7 +43,7 @@ _BIG_SHARED = 48 * 1024
 """Bytes of dynamic shared memory beyond which a function needs an attribute (CUDA C++ Programming Guide)."""
 
 
-class NoDevice(LoweringError):  # noqa: N818  # named after what the user lacks, as `resources.MissingTool`
+class NoDevice(LoweringError):
     """This computer has no driver, or no device; the message says which is missing."""
 
 

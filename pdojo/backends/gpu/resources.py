@@ -15,7 +15,7 @@ _ERROR = re.compile(r"(?:.*\b)?(?:error|fatal) *: (?P<message>.*)")
 """An error without a line of the text: of ptxas, `ptxas error : MESSAGE`, or of the linker."""
 
 
-class MissingTool(LoweringError):  # noqa: N818 - named after what the user can mend, as those of pdojo/errors.py
+class MissingTool(LoweringError):
     """A compiler is not installed; the message names the package to install."""
 
 

@@ -37,11 +37,11 @@ main(settings)
 do not shadow its modules; all other modules resolve as in the parent."""
 
 
-class Died(Exception):  # noqa: N818  # an event, handled by the worker
+class Died(Exception):
     """The process ended without an answer, or was killed after an invalid answer."""
 
 
-class LimitReached(Exception):  # noqa: N818  # an event, handled by the worker
+class LimitReached(Exception):
     """The process gave no answer in time."""
 
 

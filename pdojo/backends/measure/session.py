@@ -85,7 +85,7 @@ class Cache:
     sets: list[ArraySet] = field(default_factory=list[ArraySet])
 
 
-class Fatal(Exception):  # noqa: N818  # an event, handled by the worker process
+class Fatal(Exception):
     """A candidate made this process unusable: the parent receives the outcome and starts another process."""
 
     def __init__(self, index: int, outcome: Outcome) -> None:

@@ -44,7 +44,7 @@ def machine(name: str | None = None, *, trust: bool = False) -> Machine:
     """
     if name is None:
         return host()
-    if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
+    if not isinstance(name, str) or not name:
         raise UsageError(f"a machine is given by its name or by the path of a .toml file, not by {name!r:.60}")
     if _PATH.fullmatch(name):
         return read_machine(Path(name), known_machine, trusted=trust)

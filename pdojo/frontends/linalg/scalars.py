@@ -21,7 +21,7 @@ Surroundings: TypeAlias = Callable[[SSAValue], Elements]
 """The elements of an SSA value that is defined outside of a body."""
 
 
-class StatementNeeded(Exception):  # noqa: N818  # no error
+class StatementNeeded(Exception):
     """A value needs a statement, and none may be written."""
 
 

@@ -25,7 +25,7 @@ _L = TypeVar("_L", bound=Lowering)
 _Word = TypeVar("_Word", bound=str)
 
 
-class UnsupportedNode(UsageError):  # noqa: N818  # the fact, as in IllegalMove
+class UnsupportedNode(UsageError):
     """A node that no kernel can be made of; the message names the node, its operator, and the reason."""
 
 
@@ -33,7 +33,7 @@ class InvalidNode(UnsupportedNode):
     """A node that contradicts the definition of its operator, so that no function can take its place either."""
 
 
-class NeedsValue(Exception):  # noqa: N818  # no error: the model is specialised for the value
+class NeedsValue(Exception):
     """A lowering needs the value of an operand that is not known yet."""
 
     def __init__(self, operand: int) -> None:

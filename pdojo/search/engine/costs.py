@@ -28,7 +28,7 @@ class RaceEntry:
     told: float
 
 
-class IncumbentFailed(Exception):  # noqa: N818  # an event, handled by the driver
+class IncumbentFailed(Exception):
     """Raised if the incumbent fails in a race; the race's other results are void."""
 
     def __init__(self, failure: Evaluation) -> None:

@@ -26,7 +26,7 @@ MOVES = ("dialect/**/*.py", "transforms/**/*.py")
 """Files that decide where moves lead."""
 
 
-class OldCheckpoint(Exception):  # noqa: N818  # an event
+class OldCheckpoint(Exception):
     """pdojo has changed, so that a checkpoint does not fit: traces of the log, or states of the strategy."""
 
 

@@ -106,7 +106,7 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
         `Episode.reset`.
         """
         super().reset(seed=seed)
-        if options is not None and not isinstance(options, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if options is not None and not isinstance(options, Mapping):
             raise UsageError(f"options of reset are a dictionary, not {options!r:.60}")
         given = dict(options or {})
         trace = given.pop("trace", None)
@@ -188,7 +188,7 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
 
     def restore(self, data: Mapping[str, Any]) -> tuple[Observation, dict[str, Any]]:
         """Continue from the data of `to_json`. Raises UsageError if its environment had other settings."""
-        if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
+        if not isinstance(data, Mapping):
             raise UsageError(f"a stored environment is a dictionary, not {data!r:.60}")
         if data.get("rules") != self.episode.rules.to_json():
             raise UsageError("the stored episode has other rules than this environment")

@@ -17,7 +17,7 @@ CODE = ("dialect/**/*.py", "search/**/*.py", "transforms/**/*.py")
 """Files that decide a strategy's proposals and the form of its state."""
 
 
-class OutdatedState(Exception):  # noqa: N818  # an event, handled by the driver
+class OutdatedState(Exception):
     """Raised if a state was saved by other code, whose proposals would differ."""
 
 

@@ -20,7 +20,7 @@ MOST_ELEMENTS = 1 << 22
 """Limit of a stream's elements; a longer stream is a mistake, as the memory has 2^14 words."""
 
 
-class BadStream(Exception):  # noqa: N818  # its message becomes an error at the instruction
+class BadStream(Exception):
     """A wrong stream configuration; the message says what is wrong."""
 
 

@@ -22,7 +22,7 @@ from pdojo.torch.element_types import TENSORS, handle_type
 Function: TypeAlias = Callable[..., "Array | Sequence[Array | None]"]
 
 
-class UnsupportedCall(UsageError):  # noqa: N818  # the fact, as in IllegalMove
+class UnsupportedCall(UsageError):
     """A call that no kernel can be made of; PyTorch runs it. The message names the operator and the reason."""
 
 

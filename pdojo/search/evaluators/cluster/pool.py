@@ -25,7 +25,7 @@ _VARYING = ("cpus", "system")
 """Facts of an environment that may differ within a cluster."""
 
 
-class WorkersLost(Exception):  # noqa: N818  # an event, handled by the evaluator
+class WorkersLost(Exception):
     """A job killed every worker that it was given to."""
 
 
