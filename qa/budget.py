@@ -65,10 +65,15 @@ def rows(root: Path, ceilings: Table) -> Iterator[Row]:
 
 
 def _functions(text: str) -> Iterator[tuple[str, int]]:
-    """The functions of a file, with their lines."""
+    """The functions of a file, with their lines without the docstring's."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+            documented = ast.get_docstring(node) is not None
+            yield node.name, _lines(node) - (_lines(node.body[0]) if documented else 0)
+
+
+def _lines(node: ast.stmt) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def main() -> int:

@@ -23,6 +23,8 @@ _SYSCALL = DATA_BASE + 192
 _BUFFER = DATA_BASE + 256
 IMAGE = DATA_BASE + 512
 ENTRY = ".pdojo.start"
+_COMPARED = ("lw t3, 0(t0)", "lw t5, 0(t1)", "sub t3, t3, t5", "snez t3, t3", "add t4, t4, t3")
+"""Adds one to t4 if a word of memory is not the expected one."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,6 @@ def harness(entry: str, arguments: Sequence[int], image: bytes, expected: bytes,
 
     `expected` is the beginning of the memory after the calls. Both have a multiple of 4 bytes.
     """
-    after = IMAGE + len(image)
     data = bytes(IMAGE - DATA_BASE) + image + expected
     load = "\n".join(f"  li a{k}, {value & 0xFFFFFFFF}" for k, value in enumerate(arguments))
     text = f"""
@@ -74,19 +75,7 @@ def harness(entry: str, arguments: Sequence[int], image: bytes, expected: bytes,
   sw t1, 0(t0)
   bnez t1, .pdojo.round
   li t4, 0
-{
-        _loop(
-            "compare",
-            after,
-            TCDM_BASE,
-            TCDM_BASE + len(expected),
-            "lw t3, 0(t0)",
-            "lw t5, 0(t1)",
-            "sub t3, t3, t5",
-            "snez t3, t3",
-            "add t4, t4, t3",
-        )
-    }
+{_loop("compare", IMAGE + len(image), TCDM_BASE, TCDM_BASE + len(expected), *_COMPARED)}
   li t0, {_DIFFERENCES}
   sw t4, 0(t0)
   li t0, {CYCLES}

@@ -11,7 +11,17 @@ CEILINGS: Table = {
     "limits": {"file": 7, "function": 3},
     "silenced": {"noqa": 0, "type ignores": 1},
 }
-LONG = "def f() -> int:\n    a = 1\n    b = 2\n    return a + b\n\n\nX = 1  # noqa: A\nY = 2  # pyright: ignore[x]\n"
+LONG = """\
+def f() -> int:
+    '''Docstring.'''
+    a = 1
+    b = 2
+    return a + b
+
+
+X = 1  # noqa: A
+Y = 2  # pyright: ignore[x]
+"""
 
 
 def test_rows(tmp_path: Path) -> None:
@@ -22,12 +32,12 @@ def test_rows(tmp_path: Path) -> None:
     (tmp_path / "test/d.py").write_text(LONG * 2)
     found = {row.name: (row.count, row.is_kept) for row in rows(tmp_path, CEILINGS)}
     assert found == {
-        "pdojo": (9, True),
+        "pdojo": (10, False),
         "pdojo/dialect": (3, True),
-        "test": (16, True),
+        "test": (18, True),
         "noqa": (1, False),
         "type ignores": (1, True),
-        "pdojo/b.py": (8, False),
+        "pdojo/b.py": (9, False),
         "pdojo/b.py: f": (4, False),
     }
 
