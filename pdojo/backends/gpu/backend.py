@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pdojo.backends.common.backend import Arrays, Listing
+from pdojo.backends.backend import Arrays, Listing
 from pdojo.backends.gpu.driver import NoDevice
 from pdojo.backends.measure.outcome import Outcome
 from pdojo.backends.measure.pool import Workers
