@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -28,7 +28,7 @@ Arrows: TypeAlias = dict[str, set[str]]
 
 def import_graph(*, strings: bool = False, types: bool = False) -> grimp.ImportGraph:
     """All imports of pdojo, also those inside functions; with `strings`, also modules named by strings."""
-    graph = grimp.build_graph("pdojo", exclude_type_checking_imports=not types)
+    graph = grimp.build_graph("pdojo", exclude_type_checking_imports=not types, cache_dir=None)
     if strings:
         for importer, named in named_modules().items():
             for imported in named - {importer}:
@@ -39,30 +39,31 @@ def import_graph(*, strings: bool = False, types: bool = False) -> grimp.ImportG
 def named_modules() -> Arrows:
     """The modules of pdojo that strings of each module name; modules without such strings are left out.
 
-    A string is a path, `path:name`, or completes the path of an f-string in the same module (`f"package.{module}"`).
+    A string is a file's path, `path:name`, or completes an f-string of the same module (`f"package.{module}"`).
     """
     spec = find_spec("pdojo")
     assert spec is not None
     assert spec.origin is not None
     root = Path(spec.origin).parents[1]
-    files = {_module(path.relative_to(root)): path for path in sorted(root.glob("pdojo/**/*.py"))}
+    files = {
+        ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sorted(root.glob("pdojo/**/*.py"))
+    }
     found = {m: set(_named(ast.parse(path.read_text(encoding="utf-8")), m, files)) for m, path in files.items()}
     return {module: named for module, named in found.items() if named}
 
 
-def _module(path: Path) -> str:
-    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
-
-
-def _named(tree: ast.Module, module: str, known: Container[str]) -> Iterator[str]:
+def _named(tree: ast.Module, module: str, known: Mapping[str, Path]) -> Iterator[str]:
     nodes = list(ast.walk(tree))
     docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     prefixes = [p for node in nodes if isinstance(node, ast.JoinedStr) and (p := _prefix(node, module)) in known]
     for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
-            name = node.value.partition(":")[0]
-            paths = (name if "." in name else "", *(f"{prefix}.{name}" for prefix in prefixes))
-            yield from (path for path in paths if path in known)
+            name, colon, _ = node.value.partition(":")
+            # A folder without a name in it is a group of entry points, or a folder of files.
+            if name in known and "." in name and (colon or known[name].name != "__init__.py"):
+                yield name
+            yield from (path for prefix in prefixes if (path := f"{prefix}.{name}") in known)
 
 
 def _prefix(text: ast.JoinedStr, module: str) -> str:

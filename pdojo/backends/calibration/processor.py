@@ -18,8 +18,8 @@ from pdojo.backends.llvm.worker import CpuWorker
 from pdojo.backends.measure import MeasuredProgram, Ok, Options, Worker
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machines.host import processor_name
-from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.measured import CopyRate, ProcessorMeasurements, ReadRate
 from pdojo.dialect.machines.pattern import pattern_of

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any, TypeAlias, cast
 
 from pdojo.dialect.attributes import Numerics
-from pdojo.dialect.machines.intrinsic import FREE, LANGUAGES, Intrinsic, Stride
+from pdojo.dialect.intrinsic import FREE, LANGUAGES, Intrinsic, Stride
 from pdojo.dialect.machines.pattern import pattern_of
 from pdojo.errors import UsageError
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machines.matrix_load import MatrixLoad
 from pdojo.dialect.machines.measured import ProcessorMeasurements
 

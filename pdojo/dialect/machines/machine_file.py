@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from pdojo.dialect.functions import DTYPES, accumulation_function, has_atomic
+from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machines import FOLDER, shipped_machines
-from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.intrinsic_file import intrinsic_to_json, read_intrinsic
 from pdojo.dialect.machines.machine import Cpu, Gpu, Machine, Snitch
 from pdojo.dialect.machines.matrix_load import MatrixLoad

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, cast
 
-from pdojo.dialect.machines.intrinsic import LANGUAGES
+from pdojo.dialect.intrinsic import LANGUAGES
 from pdojo.dialect.machines.intrinsic_file import texts
 from pdojo.dialect.machines.matrix_load import MatrixLoad
 from pdojo.errors import UsageError

@@ -10,7 +10,7 @@ import pytest
 from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.backends.llvm.lowering import lower
 from pdojo.dialect.flow.program import Program
-from pdojo.dialect.machines.intrinsic import LANGUAGES, Intrinsic
+from pdojo.dialect.intrinsic import LANGUAGES, Intrinsic
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import machine_from_json, machine_to_json
 from pdojo.dialect.machines.pattern import pattern_of
