@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -36,6 +37,7 @@ def import_graph(*, strings: bool = False, types: bool = False) -> grimp.ImportG
     return graph
 
 
+@cache
 def named_modules() -> Arrows:
     """The modules of pdojo that strings of each module name; modules without such strings are left out.
 
