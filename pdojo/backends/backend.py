@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -137,6 +138,33 @@ class Compiles(Protocol):
         self, kernel: KernelOp, machine: Machine, threads: int | None, optimize: Literal["search", "full"]
     ) -> CallableKernel:
         """The kernel as a callable. Raises LoweringError if this computer cannot run the kernel."""
+        ...
+
+
+@dataclass(frozen=True)
+class DeviceCode:
+    """A program for a device, as files."""
+
+    files: Mapping[str, str | bytes]
+    """Contents by the ending of the file's name; the last one runs."""
+    workspace_bytes: int
+
+
+@runtime_checkable
+class CompilesForDevices(Protocol):
+    """Optional protocol of a backend: programs for devices, made without the device, for generated libraries."""
+
+    @property
+    def device_folder(self) -> str:
+        """The folder of the programs in a library."""
+        ...
+
+    def compiler_version(self) -> str | None:
+        """The version of the compiler of device code; None if pdojo alone makes it. Raises MissingTool."""
+        ...
+
+    def device_code(self, kernel: KernelOp, machine: Machine) -> DeviceCode:
+        """Compile a kernel. Raises MissingTool, and LoweringError if there is no code for the machine."""
         ...
 
 

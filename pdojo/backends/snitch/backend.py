@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from pdojo.backends.backend import Arrays, Listing
+from pdojo.backends.backend import Arrays, DeviceCode, Listing
 from pdojo.backends.common.source_digest import RUNNING, source_digest
 from pdojo.backends.measure.outcome import Outcome
 from pdojo.backends.measure.pool import Workers
@@ -81,6 +81,7 @@ class SnitchBackend:
 
     unit = "cycles"
     is_simulated = True
+    device_folder = "snitch"
 
     @property
     def listings(self) -> Mapping[str, Listing]:
@@ -109,6 +110,16 @@ class SnitchBackend:
 
         _check_core(machine, machine.threads)
         return load(kernel, machine).run(inputs).outputs
+
+    def compiler_version(self) -> None:
+        """None: pdojo makes the assembly."""
+
+    def device_code(self, kernel: KernelOp, machine: Machine) -> DeviceCode:
+        """Assembly."""
+        from pdojo.backends.snitch.targets import snitch_source
+
+        source = snitch_source(kernel, machine)
+        return DeviceCode({"S": source.text}, source.workspace_bytes)
 
     def environment(self) -> Mapping[str, Any]:
         """The digest of the source of lowering and simulator."""
