@@ -30,7 +30,7 @@ from benchmarks.snitch.job import STRATEGIES
 from benchmarks.snitch.report import print_figures
 from benchmarks.tables import console_for, run_jobs
 from benchmarks.unseen import unseen, unseen_names, workload_from
-from pdojo.backends.common.backend import backend_of
+from pdojo.backends.registry import backend_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host, known_machine
 from pdojo.errors import LoweringError, MeasurementError, NotationError, UsageError

@@ -19,7 +19,8 @@ from benchmarks.peers import LIBRARIES, as_text, reference_of
 from benchmarks.searching import race_variants
 from pdojo.backends.calibration.bandwidth import Bandwidth, copy_bandwidth
 from pdojo.backends.calling.arrays import parameters_of
-from pdojo.backends.measure import MeasuredProgram, Ok, Options, Outcome, Peer, Worker
+from pdojo.backends.llvm.worker import CpuWorker
+from pdojo.backends.measure import MeasuredProgram, Ok, Options, Outcome, Peer
 from pdojo.backends.measure.arrays import data_bytes
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
@@ -130,7 +131,7 @@ def _measure(
     lengths = [*(len(tuning.game.trace.steps) for tuning in tunings.values()), *([None] * len(peers))]
     footprint = data_bytes(parameters_of(nest_of(tunings["plain"].before)))
     with (
-        Worker(peers="benchmarks.peers:build", references="benchmarks.peers:reference") as worker,
+        CpuWorker(peers="benchmarks.peers:build", references="benchmarks.peers:reference") as worker,
         # A frequently redrawn display would be foreign load.
         console.status("", refresh_per_second=1) as status,
     ):

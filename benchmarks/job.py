@@ -17,6 +17,7 @@ from benchmarks.work import Work, peak_type, roofline, work_of
 from pdojo.backends.calibration.bandwidth import copy_bandwidth, read_bandwidth
 from pdojo.backends.calibration.peak import arithmetic_peak
 from pdojo.backends.calling.arrays import parameters_of
+from pdojo.backends.llvm.worker import CpuWorker
 from pdojo.backends.measure import CompileError, Limits, MeasuredProgram, Options, Outcome, Peer, Worker
 from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.dialect.assumptions import with_alignment
@@ -95,7 +96,7 @@ def measure(
                 return peer, _scheduled(peer, workload, options, processors, tell)
 
             _enter(entrants, failed, peer.library, peer.variant, ready)
-    with Worker(
+    with CpuWorker(
         limits=LIMITS,
         processors=processors,
         peers="benchmarks.peers:build",

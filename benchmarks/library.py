@@ -28,7 +28,8 @@ from benchmarks.peers import LIBRARIES, peers_of, ranges_of, reference_of
 from benchmarks.records import OURS, Record, geometric_mean, results_of
 from benchmarks.report import print_record
 from benchmarks.tables import console_for, run_jobs
-from pdojo.backends.measure import KernelReference, MeasuredProgram, Options, Peer, Worker
+from pdojo.backends.llvm.worker import CpuWorker
+from pdojo.backends.measure import KernelReference, MeasuredProgram, Options, Peer
 from pdojo.backends.measure.environment import environment
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host
@@ -82,7 +83,7 @@ class Run:
             error = LARGEST_ERROR.get(workload.element_type or "", LARGEST_ERROR["f32"])
             options = replace(options, ranges=ranges_of(workload), largest_error=error)
         rows = [row for _, row in subjects]
-        with Worker(
+        with CpuWorker(
             limits=LIMITS,
             processors=processors(options.threads),
             peers="benchmarks.library_peer:build",

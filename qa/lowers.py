@@ -5,9 +5,9 @@ Models of GPUs without a backend use the code for fibers.
 
 from __future__ import annotations
 
-from pdojo.backends.common.backend import backend_of
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import device_text
+from pdojo.backends.registry import backend_of
 from pdojo.dialect.flow.program import Program
 from pdojo.errors import LoweringError
 

@@ -20,17 +20,16 @@ EXAMPLES = (
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit code."""
-    return run_tool(_run, args)
-
-
-def _run(args: Sequence[str] | None) -> None:
     arguments = list(sys.argv[1:] if args is None else args)
     if arguments[:1] == ["bench"]:
         from pdojo_tools.library.comparing import bench
 
-        bench(arguments[1:])
-        return
-    given = parser().parse_args(arguments)
+        return bench(arguments[1:])
+    return run_tool(_run, arguments)
+
+
+def _run(args: Sequence[str] | None) -> None:
+    given = parser().parse_args(args)
     if given.command == "verify":
         with loading():
             from pdojo_tools.library.proving import prove

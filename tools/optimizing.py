@@ -30,19 +30,8 @@ if TYPE_CHECKING:
     from pdojo.transforms.game import Game
     from pdojo.transforms.trace import Trace
 
-_ALIASES: dict[str, tuple[str, dict[str, tuple[bool, ...]]]] = {
-    "generic": ("mlir", {"print_generic_format": (True,)}),
-    "llvm": ("pdojo-llvm", {}),
-    "asm": ("pdojo-asm", {}),
-    "obj": ("pdojo-obj", {}),
-    "c": ("pdojo-c", {}),
-    "c-header": ("pdojo-c-header", {}),
-    "cuda": ("pdojo-cuda", {}),
-    "hip": ("pdojo-hip", {}),
-    "fibers": ("pdojo-fibers", {}),
-    "snitch-asm": ("pdojo-snitch-asm", {}),
-}
-"""Short names of targets: the target and its parameters."""
+_PREFIX = "pdojo-"
+"""Prefix of pdojo's targets; a name without it is short for that target, also if xDSL has one of this name."""
 
 
 class OptSession:
@@ -237,9 +226,15 @@ class OptSession:
             spec = parse_spec(text)
         except ArgSpecParseError:
             raise UsageError(f"-t {text}: write a target's name, or name{{parameter=value}}") from None
-        name, parameters = _ALIASES.get(spec.name, (spec.name, {}))
+        parameters: dict[str, tuple[bool, ...]] = {}
+        name = spec.name
+        if name == "generic":
+            name, parameters = "mlir", {"print_generic_format": (True,)}
+        elif _PREFIX + name in self.available_targets:
+            name = _PREFIX + name
         if name not in self.available_targets:
-            known = [*self.available_targets, *_ALIASES]
+            short = [each.removeprefix(_PREFIX) for each in self.available_targets if each.startswith(_PREFIX)]
+            known = [*self.available_targets, "generic", *short]
             raise UsageError(f"unknown target '{spec.name}'{suggestion(spec.name, known)}")
         spec = ArgSpec(name, {**parameters, **spec.parameters})
         try:

@@ -19,12 +19,12 @@ from pdojo_tools.programs import load_kernel, machine_for
 from rich.console import Console
 
 from pdojo.backends.calling.arrays import parameters_of
-from pdojo.backends.calling.calls import run_on_random
-from pdojo.backends.common.backend import backend_of
+from pdojo.backends.calls import run_on_random
 from pdojo.backends.common.binding import binding_note
 from pdojo.backends.measure import KernelReference, MeasuredProgram, Ok, Options, Outcome, Success
 from pdojo.backends.measure.arrays import data_bytes
 from pdojo.backends.measure.outcome import GUARD_PAGES
+from pdojo.backends.registry import backend_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from pdojo_tools.outputs import write_json, write_output
 
+from pdojo.backends.snitch.configuration import configuration_of
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import SimulationError, UsageError
 from pdojo.files import decode, read_bounded, read_text
@@ -30,7 +31,7 @@ def run(given: argparse.Namespace) -> None:
     if given.rewrite is not None:
         _write(given.rewrite, rewrite(program.text, program.source))
         return
-    configuration = Configuration.of(machine(given.machine))
+    configuration = configuration_of(machine(given.machine))
     placement = Placement(configuration, program)
     rng = np.random.default_rng(given.seed)
     values = [_argument(text, placement, rng, f"argument {k}") for k, text in enumerate(given.arg)]

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 
+from pdojo.backends.backend import Emulates
 from pdojo.backends.calling.arrays import parameters_of
-from pdojo.backends.common.backend import Emulates, backend_of
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.backends.measure.check import Rounding, compare, compare_all
+from pdojo.backends.registry import backend_of
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.machine import Machine

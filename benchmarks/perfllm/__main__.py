@@ -27,7 +27,7 @@ from benchmarks.perfllm.running import Failure, Job, Runner, Watcher
 from benchmarks.perfllm.statistics import Findings
 from benchmarks.perfllm.tables import conditions, print_sheets, sheets
 from benchmarks.tables import console_for
-from pdojo.backends.common.backend import backend_of
+from pdojo.backends.registry import backend_of
 from pdojo.dialect.machines.registry import host, known_machine
 from pdojo.errors import LoweringError, MeasurementError, UsageError, did_you_mean
 from pdojo.perfllm.encoders import encoder

@@ -16,6 +16,7 @@ from pdojo.backends.c.targets import c_text
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.common.placement import plan_memory
 from pdojo.backends.measure import CompileError, KernelReference, MeasuredProgram, Outcome, Simulation
+from pdojo.backends.snitch.configuration import configuration_of
 from pdojo.backends.snitch.executable import SimulatedKernel
 from pdojo.backends.snitch.session import judged
 from pdojo.backends.snitch.targets import SnitchSource
@@ -26,7 +27,6 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError
 from pdojo.snitch_sim.assembler import assemble
-from pdojo.snitch_sim.simulator import Configuration
 
 MISSING = (
     "no compiler for plain C is installed: neither riscv64-unknown-elf-gcc (Debian's gcc-riscv64-unknown-elf) nor the "
@@ -137,7 +137,7 @@ def compiled_outcome(compiler: Compiler, plain: KernelOp, machine: Machine, seed
         # The workspace is always an argument.
         workspace = max(8, plan_memory(nest).shared_bytes)
         source = SnitchSource(nest.name, text, tuple(p.name for p in parameters), workspace, _STACK)
-        kernel = SimulatedKernel(source, program, parameters, Configuration.of(machine))
+        kernel = SimulatedKernel(source, program, parameters, configuration_of(machine))
         wanted = Simulation(MeasuredProgram.of(plain, machine), KernelReference(print_notation(plain)), seed)
         return judged(kernel, nest, wanted, lambda _: None)
     except PdojoError as error:

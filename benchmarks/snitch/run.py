@@ -22,7 +22,7 @@ from benchmarks.snitch.report import print_figures, write_plots
 from benchmarks.tables import run_jobs
 from pdojo.backends.measure import SimulatedOnSnitch
 from pdojo.backends.measure.pool import Workers
-from pdojo.backends.snitch.backend import version
+from pdojo.backends.snitch.backend import SnitchWorker, version
 from pdojo.dialect.machines.machine_file import machine_to_json
 from pdojo.dialect.machines.registry import known_machine
 from pdojo.errors import MeasurementError, UsageError
@@ -70,7 +70,7 @@ def measure_all(console: Console, partial: Partial) -> None:
     described = known_machine(settings["simulated"])
     jobs: list[tuple[MicroKernel, str]] = [(k, t) for k in chosen(settings["kernels"]) for t in settings["dtypes"]]
     wanted = settings["strategies"], settings["evaluations"], compiler, settings["seed"]
-    simulators = Workers()
+    simulators = Workers(None, SnitchWorker)
 
     def measured(job: tuple[MicroKernel, str], tell: Listener) -> None:
         if not partial.has(label_of(*job), 1):

@@ -6,10 +6,10 @@ from typing import Literal, overload
 
 from pdojo.api.options import checked
 from pdojo.api.programs import KernelLike, kernel_of, machine_for, machine_named
+from pdojo.backends.backend import CallableKernel
 from pdojo.backends.calling.arguments import Outputs
 from pdojo.backends.calling.arrays import AnyArray
-from pdojo.backends.calling.calls import call, compile_for
-from pdojo.backends.common.backend import CallableKernel
+from pdojo.backends.calls import call, compile_for
 from pdojo.backends.llvm.executable import Executable
 from pdojo.dialect.machines.machine import Machine
 from pdojo.transforms.game import Game

@@ -16,7 +16,7 @@ MACHINES = "pdojo.machines"
 """Group of entry points: a machine's name, and a `Machine`, a function that returns one, or the path of a TOML file."""
 
 BACKENDS = "pdojo.backends"
-"""Group of entry points: a backend's name, and an object like a `pdojo.backends.common.backend.Backend`."""
+"""Group of entry points: a backend's name, and an object like a `pdojo.backends.backend.Backend`."""
 KINDS = "pdojo.kinds"
 """Group of entry points: a backend's name, and a `pdojo.passes.kind.MachineKind`."""
 _WORDS = {TRANSFORMATIONS: "move", MACHINES: "machine", BACKENDS: "backend", KINDS: "kind of machine"}

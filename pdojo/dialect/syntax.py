@@ -23,7 +23,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
 from pdojo.dialect.narrowing import is_float_constant, is_integer_constant, is_integer_type
-from pdojo.dialect.notation.lexer import MOST_NESTED, MOST_PARTS
+from pdojo.dialect.text_limits import MOST_NESTED, MOST_PARTS
 
 Dimension: TypeAlias = SSAValue | tuple[str, AffineExpr]
 """The meaning of a map's dimension: an induction variable, or an entry of a table by its name and place."""

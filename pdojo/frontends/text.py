@@ -20,12 +20,12 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
 
-from pdojo.dialect.notation.lexer import MOST_DIGITS
+from pdojo.dialect.exception import KernelVerifyException
 from pdojo.dialect.notation.sizes import KEYWORDS
 from pdojo.dialect.notation.source import Source, Span
 from pdojo.dialect.ops import PDOJO
 from pdojo.dialect.plugins import lazy
-from pdojo.dialect.verification.exception import KernelVerifyException
+from pdojo.dialect.text_limits import MOST_DIGITS
 from pdojo.errors import ConversionError, InvalidKernel, NotationError, PdojoError, UsageError
 from pdojo.files import decode, read_bytes
 

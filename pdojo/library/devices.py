@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from pdojo.backends.gpu.images import Clang, DeviceCompiler, ImageCache, Nvrtc
+from pdojo.backends.backend import CompilesForDevices
+from pdojo.backends.gpu.program import LaunchedCode
 from pdojo.backends.gpu.resources import MissingTool
+from pdojo.backends.gpu.vendors import Vendor
+from pdojo.backends.registry import backend_of
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
@@ -24,10 +27,6 @@ from pdojo.library.naming import licence_line
 from pdojo.library.spec import LibrarySpec
 from pdojo.search.tuning.scheduled_kernel import make_moves
 
-COMPILERS: Mapping[str, DeviceCompiler] = {"cuda": Nvrtc(), "hip": Clang()}
-ENDINGS = {"cuda": ("cu", "cubin"), "hip": ("hip", "hsaco")}
-"""Endings of the source and the image, by backend."""
-SNITCH = "snitch"
 _LOADER = "device_loader.h"
 
 
@@ -74,14 +73,20 @@ def devices_of(spec: LibrarySpec) -> tuple[Level, ...]:
 
 def check_device(described: Machine) -> None:
     """Raise UsageError for a machine that is no device of libraries."""
-    if described.backend not in (*COMPILERS, SNITCH):
+    _backend(described)
+
+
+def _backend(described: Machine) -> CompilesForDevices:
+    found = backend_of(described)
+    if not isinstance(found, CompilesForDevices):
         raise UsageError(f"'{described.name}' is no GPU and no Snitch core; CPUs are levels")
+    return found
 
 
 def device_tools(devices: Iterable[Level]) -> dict[str, str]:
     """The versions of the compilers of devices. Raises MissingTool if one is not installed."""
-    found = {device.name: COMPILERS.get(device.machine.backend) for device in devices}
-    return {f"compiler for {name}": compiler.version for name, compiler in found.items() if compiler is not None}
+    found = {device.name: _backend(device.machine).compiler_version() for device in devices}
+    return {f"compiler for {name}": version for name, version in found.items() if version is not None}
 
 
 def choose_for_devices(devices: Sequence[Level], entries: Sequence[PlannedEntry]) -> list[DeviceChoice]:
@@ -110,54 +115,38 @@ class _DeviceFiles:
         self.tools: dict[str, str] = {}
         self.left_out: list[str] = []
         self._spec = spec
-        self._loaded: list[LoadedEntry] = []
 
     def add(self, device: Level, choices: Sequence[DeviceChoice]) -> None:
         """Compile the programs of a device."""
-        self._loaded = []
-        folder = f"{'snitch' if device.machine.backend == SNITCH else 'device'}/{device.name}"
+        backend = _backend(device.machine)
+        folder = f"{backend.device_folder}/{device.name}"
+        loaded: list[tuple[Vendor, LoadedEntry]] = []
         for choice in choices:
             try:
-                made = self._snitch(choice) if device.machine.backend == SNITCH else self._gpu(choice)
+                made = backend.device_code(choice.kernel, device.machine)
             except MissingTool:
                 raise
             except LoweringError as error:
                 self.left_out.append(f"{choice.entry.name} has no program for {device.name}: {error}")
                 continue
-            files, workspace = made
+            files = {f"{choice.entry.name}.{ending}": data for ending, data in made.files.items()}
+            image = list(files)[-1]
+            if isinstance(made, LaunchedCode):
+                licence = licence_line(self._spec.licence)
+                files = {name: f"{licence}\n{data}" if isinstance(data, str) else data for name, data in files.items()}
+                loaded.append((made.vendor, LoadedEntry(choice.entry, image, made.program)))
+            self.tools |= device_tools([device])
             self.files |= {f"{folder}/{name}": data for name, data in files.items()}
             self.files[trace_path(choice.name)] = choice.trace
-            image = list(files)[-1]
-            self.programs.append(_facts(choice, f"{folder}/{image}", files[image], workspace))
+            self.programs.append(_facts(choice, f"{folder}/{image}", files[image], made.workspace_bytes))
         if any(program.variant.level == device.name for program in self.programs):
             self.files[machine_path(device.name)] = device.text(self._spec.name)
-        if self._loaded:
+        if loaded:
+            vendor, entries = loaded[0][0], [entry for _, entry in loaded]
             stem = "".join(c if c.isalnum() else "_" for c in f"{self._spec.prefix}_{device.name}")
-            texts = loader_texts(self._spec.name, stem, device.machine.backend, self._loaded, self._spec.licence)
+            texts = loader_texts(self._spec.name, stem, vendor, entries, self._spec.licence)
             texts[_LOADER] = (Path(__file__).parent / _LOADER).read_text(encoding="utf-8")
             self.files |= {f"{folder}/{name}": text for name, text in texts.items()}
-
-    def _snitch(self, choice: DeviceChoice) -> tuple[dict[str, str | bytes], int]:
-        """The assembly of a program, and the bytes of its workspace."""
-        from pdojo.backends.snitch.targets import snitch_source  # much to load, for few libraries
-
-        source = snitch_source(choice.kernel, choice.device.machine)
-        return {f"{choice.entry.name}.S": source.text}, source.workspace_bytes
-
-    def _gpu(self, choice: DeviceChoice) -> tuple[dict[str, str | bytes], int]:
-        """The source and the image of a program, and the bytes of its workspace."""
-        from pdojo.backends.gpu.program import compile_program
-        from pdojo.backends.gpu.targets import device_text
-
-        described = choice.device.machine
-        compiler = COMPILERS[described.backend]
-        made = compile_program(choice.kernel, described, compiler, ImageCache())
-        self.tools |= device_tools([choice.device])
-        printed = device_text(choice.kernel, spelling=compiler.spelling, machine=described)
-        source, image = (f"{choice.entry.name}.{ending}" for ending in ENDINGS[described.backend])
-        self._loaded.append(LoadedEntry(choice.entry, image, made))
-        text = f"{licence_line(self._spec.licence)}\n{printed.text}"
-        return {source: text, image: made.image.data}, made.workspace_bytes
 
 
 def _facts(choice: DeviceChoice, file: str, code: str | bytes, workspace: int) -> DeviceProgram:

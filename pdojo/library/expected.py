@@ -91,7 +91,7 @@ class Expected:
         if self.is_interpreted:
             return interpret(self.nest, inputs)
         # Loading the compiler takes longer than most calls.
-        from pdojo.backends.calling.calls import compile_for
+        from pdojo.backends.calls import compile_for
         from pdojo.backends.measure.session import run_compiled
 
         return run_compiled(compile_for(self.plain, None, threads=1), ArraySet(self.parameters, inputs))[0]

@@ -8,14 +8,13 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from pdojo.backends.c.names import Identifiers
-from pdojo.backends.gpu.vendors import CUDA_VENDOR, HIP_VENDOR, Vendor
+from pdojo.backends.gpu.vendors import Vendor
 from pdojo.library.entries import PlannedEntry
 from pdojo.library.naming import licence_line
 
 if TYPE_CHECKING:
     from pdojo.backends.gpu.program import DeviceProgram
 
-VENDORS: Mapping[str, Vendor] = {"cuda": CUDA_VENDOR, "hip": HIP_VENDOR}
 _DYNAMIC_SHARED = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES (cuda.h)."""
 
@@ -30,14 +29,14 @@ class LoadedEntry:
     program: DeviceProgram
 
 
-def loader_texts(name: str, stem: str, backend: str, entries: Sequence[LoadedEntry], licence: str) -> dict[str, str]:
+def loader_texts(name: str, stem: str, vendor: Vendor, entries: Sequence[LoadedEntry], licence: str) -> dict[str, str]:
     """The C file and the header that launch programs of a device, by file name; C names begin with `stem`."""
     operators: dict[str, list[LoadedEntry]] = {}
     for each in entries:
         operators.setdefault(each.entry.operator, []).append(each)
     texts = {
-        f"{stem}.h": _header(name, stem, VENDORS[backend], operators),
-        f"{stem}.c": _source(stem, VENDORS[backend], entries, operators),
+        f"{stem}.h": _header(name, stem, vendor, operators),
+        f"{stem}.c": _source(stem, vendor, entries, operators),
     }
     return {file: "\n".join([licence_line(licence), *lines]) + "\n" for file, lines in texts.items()}
 

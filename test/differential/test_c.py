@@ -23,7 +23,7 @@ from pdojo.backends.c.targets import c_text
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import is_float
-from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.view.build import nest_of

@@ -17,7 +17,7 @@ from pdojo.backends.llvm.targets import asm_text
 from pdojo.backends.llvm.tiles import permit_tiles
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.dialect.assumptions import with_alignment
-from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.ops import KernelOp

@@ -25,7 +25,7 @@ from pdojo.backends.gpu.backend import CUDA, HIP
 from pdojo.backends.gpu.resources import MissingTool
 from pdojo.backends.gpu.spelling import CudaSpelling, FiberSpelling, HipSpelling
 from pdojo.backends.gpu.targets import device_text
-from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.pattern import pattern_of
 from pdojo.dialect.machines.registry import machine

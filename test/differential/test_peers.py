@@ -17,6 +17,7 @@ from benchmarks.job import options_for
 from benchmarks.peers import LIBRARIES, build, peers_of, reference_of, tvm_cache, variants
 from benchmarks.unseen import unseen_names
 from pdojo.backends.calling.arrays import aligned_empty, parameters_of
+from pdojo.backends.llvm.worker import CpuWorker
 from pdojo.backends.measure import Limits, MeasuredProgram, Ok, Peer, Worker
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
@@ -67,7 +68,7 @@ def small(name: str) -> Workload:
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
     limits = Limits(compile=300)
-    with Worker(limits=limits, peers="benchmarks.peers:build", references="benchmarks.peers:reference") as worker:
+    with CpuWorker(limits=limits, peers="benchmarks.peers:build", references="benchmarks.peers:reference") as worker:
         yield worker
 
 
@@ -180,7 +181,7 @@ def test_a_schedule_is_found_kept_and_measured(tmp_path: Path, monkeypatch: pyte
     before = len(told)
     assert tvm_cache.tune(found, 1, 4, [], told.append) == seconds
     assert len(told) == before
-    with Worker(peers="benchmarks.peers:build", references="benchmarks.peers:reference") as worker:
+    with CpuWorker(peers="benchmarks.peers:build", references="benchmarks.peers:reference") as worker:
         check(worker, found, peers_of("tvm", found, 4))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from pdojo.backends.llvm.worker import CpuWorker
 from pdojo.backends.measure import (
     Assembled,
     CompileError,
@@ -13,7 +14,6 @@ from pdojo.backends.measure import (
     MeasuredProgram,
     Ok,
     Options,
-    Worker,
     WrongResult,
 )
 from pdojo.dialect.machines.registry import host
@@ -49,7 +49,7 @@ def runtime() -> Iterator[RuntimeEvaluator]:
 
 
 def test_a_program_runs_in_another_process_than_compiled_it() -> None:
-    with Worker() as compiler, Worker() as timer:
+    with CpuWorker() as compiler, CpuWorker() as timer:
         assembled = compiler.assemble(MeasuredProgram(TEXT), "search")
         assert isinstance(assembled, Assembled)
         outcome = timer.compare([assembled], Options(samples=3, budget=0.01), KernelReference(TEXT))[0]
@@ -62,7 +62,7 @@ def test_a_program_runs_in_another_process_than_compiled_it() -> None:
 
 def test_threads_of_a_loaded_program() -> None:
     parallel = TEXT.replace("64 100 y", "64:p 100 y")
-    with Worker() as compiler, Worker() as timer:
+    with CpuWorker() as compiler, CpuWorker() as timer:
         assembled = compiler.assemble(MeasuredProgram(parallel))
         assert isinstance(assembled, Assembled)
         outcome = timer.compare([assembled], Options(threads=2, samples=3, budget=0.01), KernelReference(TEXT))[0]
@@ -128,7 +128,7 @@ def test_compiling_is_stopped_where_it_takes_much_longer_than_for_the_best(
 
 
 def test_results_of_compiled_plain_code_and_the_interpreter_agree() -> None:
-    with Worker() as timer:
+    with CpuWorker() as timer:
         for seed in (1, 2, 1):
             for compiled, name in ((True, "plain code"), (False, "interpreter")):
                 options = Options(samples=3, budget=0.01, seed=seed)

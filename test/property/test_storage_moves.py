@@ -22,12 +22,12 @@ from pdojo.dialect.semantics.oracle.integer_sets import valid_by_sets
 from pdojo.dialect.view.nest import Array
 from pdojo.transforms.apply import apply
 from pdojo.transforms.base import Transformation
+from pdojo.transforms.common.ordering import rewritten
 from pdojo.transforms.move import Move
 from pdojo.transforms.site import Dimension
 from pdojo.transforms.storage.sharing import ShareBuffer, UnshareBuffer
 from pdojo.transforms.storage.slots import FoldDim, MaterializeDims, ReuseDims
 from pdojo.transforms.storage.swizzling import SwizzleDim
-from pdojo.transforms.structure.ordering import rewritten
 from qa.inverses import lost_on_the_way_back
 
 LOST = ("would be overwritten before", "would be read before", "would cross iterations", "would share")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pdojo.backends.common.backend import Listing, backend_of
+from pdojo.backends.backend import Listing
+from pdojo.backends.registry import backend_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import PdojoError

@@ -20,8 +20,8 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from pdojo.backends.common.backend import backend_of
 from pdojo.backends.measure.outcome import outcome_from_json
+from pdojo.backends.registry import backend_of
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.files import default_database
 from pdojo.search.contract.evaluation import Candidate

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from pdojo.backends.common.backend import backend_of
+from pdojo.backends.llvm.worker import CpuWorker
 from pdojo.backends.measure import (
     Assembled,
     Limits,
@@ -19,6 +19,7 @@ from pdojo.backends.measure import (
     Worker,
     cost_of,
 )
+from pdojo.backends.registry import backend_of
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.evaluators.analytical import Analytical
 from pdojo.transforms.game import Game, fingerprint_of
@@ -139,7 +140,7 @@ def time_prefixes(game: Game, seed: int, tell: Callable[[str], None]) -> list[Pr
     machine = game.machine
     programs = [MeasuredProgram.of(program.kernel, machine) for program in game.programs]
     distinct = {program.text: program for program in programs}
-    with Worker(limits=replace(Limits(), run=LONGEST)) as worker:
+    with CpuWorker(limits=replace(Limits(), run=LONGEST)) as worker:
         found = _timed(worker, list(distinct.values()), machine.threads, seed, tell)
     known = dict(zip(distinct, found, strict=True))
     return [

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from pdojo_tools.tuning.limits import budget_text
 
-from pdojo.backends.common.backend import backend_of
+from pdojo.backends.registry import backend_of
 from pdojo.search.tuning.result import TuneResult
 from pdojo.transforms.game import fingerprint_of
 

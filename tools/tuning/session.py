@@ -25,8 +25,8 @@ from rich.markup import escape
 from rich.rule import Rule
 from rich.table import Table
 
-from pdojo.backends.common.backend import backend_of
 from pdojo.backends.measure.environment import environment
+from pdojo.backends.registry import backend_of
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import MeasurementError, PdojoError
 from pdojo.search.database import Database

@@ -17,7 +17,7 @@ from pdojo.backends.c.statement import lanes
 from pdojo.backends.common.placement import ALIGNMENT, MemoryClass, Placement, plan_memory
 from pdojo.backends.common.walk import LoopBounds, describe
 from pdojo.dialect.attributes import Mapping as ScopeMapping
-from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.notation.printer import header_lines, tree_lines
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules.frames import parallel_ancestor

@@ -12,7 +12,7 @@ from xdsl.utils.target import Target
 from pdojo.backends.c.kernel_text import kernel_text
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.spelling import CSpelling
-from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import known_machine, machine
 from pdojo.dialect.ops import CallOp, KernelOp

@@ -14,11 +14,12 @@ from typing import TypeVar
 
 from pdojo.backends.calibration.bandwidth import copy_programs, read_programs
 from pdojo.backends.calibration.peak import peak_kernel
+from pdojo.backends.llvm.worker import CpuWorker
 from pdojo.backends.measure import MeasuredProgram, Ok, Options, Worker
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machines.host import processor_name
-from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.measured import CopyRate, ProcessorMeasurements, ReadRate
 from pdojo.dialect.machines.pattern import pattern_of
@@ -64,7 +65,7 @@ def calibrate(machine: Machine, tell: Tell, command: str = "") -> ProcessorMeasu
 
     copies: list[CopyRate] = []
     reads: list[ReadRate] = []
-    with Worker() as worker:
+    with CpuWorker() as worker:
         for threads in counts:
             spelled = f"{threads} thread{'s' * (threads > 1)}"
             for footprint in FOOTPRINTS:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pdojo.backends.common.backend import Arrays, Listing
+from pdojo.backends.backend import Arrays, Listing
 from pdojo.backends.gpu.driver import NoDevice
 from pdojo.backends.measure.outcome import Outcome
 from pdojo.backends.measure.pool import Workers
@@ -19,6 +19,7 @@ from pdojo.errors import LoweringError, MeasurementError, UsageError
 
 if TYPE_CHECKING:
     from pdojo.backends.gpu.executable import GpuCompiler, GpuKernel
+    from pdojo.backends.gpu.program import LaunchedCode
 
 SESSION = "pdojo.backends.gpu.session:GpuSession"
 _FIBERS = "`pdojo-opt -t fibers` prints code for a CPU, to check it without a device"
@@ -66,6 +67,7 @@ class GpuBackend:
     """`module:name` of a GpuCompiler, for workers."""
     unit = "s"
     is_simulated = False
+    device_folder = "device"
 
     @property
     def compiler(self) -> GpuCompiler:
@@ -128,6 +130,21 @@ class GpuBackend:
         """The kernel as a callable, loaded on the device."""
         self.check_runs_here(machine)
         return self.compiler(kernel, machine, threads=threads, optimize=optimize)
+
+    def compiler_version(self) -> str:
+        """The version of NVRTC or clang, and the options."""
+        return self.compiler.compiler.version
+
+    def device_code(self, kernel: KernelOp, machine: Machine) -> LaunchedCode:
+        """Device code and its image."""
+        from pdojo.backends.gpu.images import ImageCache
+        from pdojo.backends.gpu.program import LaunchedCode, compile_program
+
+        made = self.compiler
+        program = compile_program(kernel, machine, made.compiler, ImageCache())
+        contents = (self._text(kernel, machine), program.image.data)
+        files = dict(zip(made.vendor.endings, contents, strict=True))
+        return LaunchedCode(files, program.workspace_bytes, made.vendor, program)
 
     def emulate(
         self, kernel: KernelOp, machine: Machine, inputs: Arrays, notice: Callable[[], None]

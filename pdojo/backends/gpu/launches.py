@@ -16,7 +16,8 @@ from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machines.collectives import Collectives, collectives_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.rules.block_threads import block_threads, own_accesses, threads_of
-from pdojo.dialect.view.grids import MOST_BLOCKS, grid_problem, launch_of
+from pdojo.dialect.rules.threads import grid_problem
+from pdojo.dialect.view.grids import MOST_BLOCKS, launch_of
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope
 from pdojo.errors import LoweringError

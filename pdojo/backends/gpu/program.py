@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from pdojo.backends.backend import DeviceCode
 from pdojo.backends.gpu.device_function import LaunchText
 from pdojo.backends.gpu.images import DeviceCompiler, Image, ImageCache
 from pdojo.backends.gpu.resources import MULTIPROCESSORS, Resources, occupancy
 from pdojo.backends.gpu.sequence import Launched, launch_sequence
 from pdojo.backends.gpu.targets import device_text
+from pdojo.backends.gpu.vendors import Vendor
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError
@@ -61,6 +63,14 @@ class DeviceProgram:
     def resources(self) -> list[Resources]:
         """The compiler's resource report of each entry."""
         return [self.image.kernels[entry.name] for entry in self.entries]
+
+
+@dataclass(frozen=True)
+class LaunchedCode(DeviceCode):
+    """Device code, an image, and how a driver launches it."""
+
+    vendor: Vendor
+    program: DeviceProgram
 
 
 def compile_program(kernel: KernelOp, machine: Machine, compiler: DeviceCompiler, cache: ImageCache) -> DeviceProgram:

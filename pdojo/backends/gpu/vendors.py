@@ -68,6 +68,8 @@ class Vendor:
     """`CUDA` or `HIP`."""
     devices: str
     """The vendor's devices, in messages."""
+    endings: tuple[str, str]
+    """Endings of the names of files with device code, and with an image."""
     libraries: tuple[str, ...]
     """File names of the library, in the order of search."""
     variable: str
@@ -90,6 +92,7 @@ class Vendor:
 CUDA_VENDOR = Vendor(
     name="CUDA",
     devices="NVIDIA's GPUs",
+    endings=("cu", "cubin"),
     libraries=("libcuda.so.1", "nvcuda.dll"),
     variable="PDOJO_CUDA_DRIVER",
     remedy="install NVIDIA's driver",
@@ -150,6 +153,7 @@ CUDA_VENDOR = Vendor(
 HIP_VENDOR = Vendor(
     name="HIP",
     devices="AMD's GPUs",
+    endings=("hip", "hsaco"),
     libraries=("libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "amdhip64_7.dll", "amdhip64_6.dll"),
     variable="PDOJO_HIP_DRIVER",
     remedy="install ROCm 6 or later (the package hip-runtime-amd has the library)",

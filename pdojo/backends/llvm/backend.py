@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from pdojo.backends.common.backend import Arrays, Listing
-from pdojo.backends.measure.worker import Worker
+from pdojo.backends.backend import Arrays, Listing
+from pdojo.backends.llvm.worker import CpuWorker
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.nest import Nest
@@ -41,9 +41,9 @@ class LLVMBackend:
 
         processor(machine)
 
-    def runs(self) -> Worker:
+    def runs(self) -> CpuWorker:
         """A worker process, which times programs in turns."""
-        return Worker()
+        return CpuWorker()
 
     def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
         """Compile a kernel and call it once."""

@@ -17,7 +17,7 @@ from pdojo.backends.llvm.openmp import FUNCTIONS, runtime
 from pdojo.backends.llvm.optimize import Effort, Processor
 from pdojo.backends.llvm.tensor import called, link
 from pdojo.backends.llvm.tiles import FEATURE, permit_tiles
-from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.names import symbol

@@ -36,7 +36,7 @@ from pdojo.backends.llvm.sharing import LOOP_FUNCTIONS, ThreadShare
 from pdojo.backends.llvm.tensor import TensorUnit
 from pdojo.backends.llvm.x86 import Features
 from pdojo.dialect.affine import Expr
-from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Buffer, Nest, Scope
 from pdojo.errors import LoweringError

@@ -14,7 +14,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from pdojo.backends.llvm.kernel_functions import Lowered, lower_kernel, runtime_declarations
 from pdojo.backends.llvm.tensor import declarations
 from pdojo.backends.llvm.x86 import Features
-from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine, machine_of
 from pdojo.dialect.ops import CallOp, KernelOp

@@ -20,7 +20,7 @@ from pdojo.backends.llvm.code import POINTER, memory_type
 from pdojo.backends.llvm.memory import Reach
 from pdojo.backends.llvm.x86 import Features
 from pdojo.dialect.attributes import Memory
-from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machines.pattern import pattern_of
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules.tensor import Operand, match

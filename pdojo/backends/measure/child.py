@@ -21,7 +21,7 @@ from pdojo.backends.measure.load import processors
 from pdojo.backends.measure.process import kill_family
 from pdojo.backends.measure.request import Assembly, Comparison, Simulation
 from pdojo.backends.measure.session import Cache, Fatal, WorkerSession, assemble
-from pdojo.backends.measure.tools import Tools
+from pdojo.backends.measure.tools import Tools, required
 from pdojo.errors import MeasurementError, PdojoError
 
 
@@ -36,10 +36,10 @@ def main(settings: dict[str, Any]) -> None:
     processors()
     requests: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_read, args=(sys.stdin.buffer, requests, settings["seal"]), daemon=True).start()
-    tools = Tools(
-        _load(settings["compiler"]), _load(settings["peers"]), _load(settings["references"]), settings["memory_limit"]
+    compiler, peers, references, simulator, session = (
+        _load(settings[key]) for key in ("compiler", "peers", "references", "simulator", "session")
     )
-    session, cache = _load(settings["session"]), Cache()
+    tools, cache = Tools(compiler, peers, references, settings["memory_limit"], simulator), Cache()
     answers.send({"event": "ready"})
     while True:
         answers.send(_serve(json.loads(requests.get()), session, tools, cache, answers))
@@ -59,20 +59,20 @@ class SealedOutput:
 
 
 def _serve(
-    request: dict[str, Any], session: type[WorkerSession], tools: Tools, cache: Cache, answers: SealedOutput
+    request: dict[str, Any], session: type[WorkerSession] | None, tools: Tools, cache: Cache, answers: SealedOutput
 ) -> dict[str, Any]:
     def report(index: int, phase: str) -> None:
         answers.send({"event": "phase", "index": index, "phase": phase})
 
     try:
+        if "simulate" in request:
+            simulate = required(tools.simulator, "a simulator")
+            outcome = simulate(Simulation.from_json(request), lambda phase: report(0, phase))
+            return {"event": "done", "outcomes": [outcome.to_json()]}
+        session = required(session, "a session (Worker(session=...))")
         if "assemble" in request:
             report(0, "compile")
             return {"event": "assembled", **assemble(Assembly.from_json(request), session, tools)}
-        if "simulate" in request:
-            from pdojo.backends.snitch.session import simulate
-
-            wanted = Simulation.from_json(request)
-            return {"event": "done", "outcomes": [simulate(wanted, lambda phase: report(0, phase)).to_json()]}
         outcomes = session(Comparison.from_json(request), tools, cache, report).run()
     except Fatal as error:
         return {"event": "fatal", "index": error.index, "outcome": error.outcome.to_json()}

@@ -23,7 +23,7 @@ Job: TypeAlias = Future[tuple[T, float]]
 class Workers:
     """A pool of `count` processes (None: one per processor), started when needed; `make` creates a worker."""
 
-    def __init__(self, count: int | None = None, make: Callable[[], Worker] = Worker) -> None:
+    def __init__(self, count: int | None, make: Callable[[], Worker]) -> None:
         self.count = count or len(os.sched_getaffinity(0))
         self._workers = [make() for _ in range(self.count)]
         # The worker that was used last is taken first: a caller with one job at a time starts only one process, and

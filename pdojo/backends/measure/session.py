@@ -43,7 +43,7 @@ from pdojo.backends.measure.request import (
 )
 from pdojo.backends.measure.steady import Run
 from pdojo.backends.measure.timing import Timed, take_samples
-from pdojo.backends.measure.tools import Compiled, PeerBuild, Tools
+from pdojo.backends.measure.tools import Compiled, CompileFunction, PeerBuild, Tools, required
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
@@ -96,9 +96,9 @@ class Fatal(Exception):
 
 
 class WorkerSession:
-    """One comparison on the processor; calls `report` with a candidate's index and the phase that begins.
+    """One comparison; calls `report` with a candidate's index and the phase that begins.
 
-    Sessions for other devices (`Worker(session=...)`) are subclasses.
+    Backends have subclasses (`Worker(session=...)`), which load the code that other processes compiled.
     """
 
     def __init__(self, comparison: Comparison, tools: Tools, cache: Cache, report: Callable[[int, str], None]) -> None:
@@ -164,9 +164,8 @@ class WorkerSession:
         subject = candidate.subject
         start = time.perf_counter()
         if isinstance(subject, Peer):
-            if self.tools.peers is None:
-                raise MeasurementError("the worker was started without peers (Worker(peers=...))")
-            candidate.built = self.tools.peers(subject, self.options.threads)
+            peers = required(self.tools.peers, "peers (Worker(peers=...))")
+            candidate.built = peers(subject, self.options.threads)
             # Some libraries compile at the first call.
             self._bind(candidate, arrays.arrays)()
             candidate.compile_seconds = time.perf_counter() - start
@@ -176,24 +175,24 @@ class WorkerSession:
             candidate.compiled = self.load(kernel, subject.code)
             candidate.compile_seconds = subject.seconds + time.perf_counter() - start
             return
-        candidate.compiled = self.tools.compiler(
+        candidate.compiled = self.compiler(
             kernel, subject.machine, threads=self.options.threads, optimize=self.options.effort
         )
         candidate.compile_seconds = time.perf_counter() - start
 
+    @property
+    def compiler(self) -> CompileFunction:
+        """The worker's compiler."""
+        return required(self.tools.compiler, "a compiler (Worker(compiler=...))")
+
     def load(self, kernel: KernelOp, code: JSON) -> Compiled:
         """A kernel's code from `assembled`, ready to run; another process may have made it."""
-        from pdojo.backends.llvm.executable import load
-        from pdojo.backends.llvm.objects import ObjectCode
-
-        return load(kernel, ObjectCode.from_json(code), self.options.threads)
+        raise NotImplementedError
 
     @staticmethod
     def assembled(kernel: KernelOp, machine: Machine, effort: Literal["search", "full"], tools: Tools) -> JSON:
         """Compile a kernel to code for `load`. Raises PdojoError."""
-        from pdojo.backends.llvm.executable import assemble as compile_to_object
-
-        return compile_to_object(kernel, machine, optimize=effort).to_json()
+        raise NotImplementedError
 
     def _array_sets(self) -> list[ArraySet]:
         """One set of arrays; for cold measurements, enough sets to fill the largest cache twice."""
@@ -347,15 +346,14 @@ class WorkerSession:
             given = {name: inputs[ours] for name, ours in names.items() if ours in inputs}
             return {names[name]: value for name, value in interpret(nest, given).items()}, 0.0
         assert isinstance(wanted, NamedReference)
-        if self.tools.references is None:
-            raise MeasurementError("the worker was started without references (Worker(references=...))")
-        values = self.tools.references(wanted.workload or wanted.name)(*inputs.values())
+        references = required(self.tools.references, "references (Worker(references=...))")
+        values = references(wanted.workload or wanted.name)(*inputs.values())
         return dict(zip(written, values, strict=True)), 0.0
 
     def run_plain(self, nest: Nest, arrays: ArraySet) -> Referred:
         """The outputs of a compiled reference kernel, and the seconds of the call."""
         machine = next(s.machine for s in self.comparison.subjects if isinstance(s, MeasuredProgram))
-        return run_compiled(self.tools.compiler(nest.kernel, machine, threads=1, optimize="full"), arrays)
+        return run_compiled(self.compiler(nest.kernel, machine, threads=1, optimize="full"), arrays)
 
     # Timing
 

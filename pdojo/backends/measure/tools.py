@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
-from pdojo.backends.measure.request import Peer
+from pdojo.backends.measure.outcome import Outcome
+from pdojo.backends.measure.request import Peer, Simulation
 from pdojo.backends.measure.steady import Run
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.errors import MeasurementError
+
+ToolT = TypeVar("ToolT")
 
 NamedFunction = Callable[..., Sequence[NDArray[Any]]]
 """The meaning of an operator: a function from the inputs to the written arrays, both in the interface's order."""
@@ -63,11 +67,30 @@ class PeerRun(Protocol):
         ...
 
 
+class SimulateFunction(Protocol):
+    """Runs a program on a simulator."""
+
+    def __call__(self, wanted: Simulation, tell: Callable[[str], None], /) -> Outcome:
+        """The outcome; `tell` is called with each phase (`worker.PhaseEvent`) before it begins.
+
+        Raises MeasurementError if the reference cannot be computed.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Tools:
     """The settings that the worker was started with."""
 
-    compiler: CompileFunction
+    compiler: CompileFunction | None
     peers: Peers | None
     references: Callable[[str], NamedFunction] | None
     memory_limit: int | None
+    simulator: SimulateFunction | None = None
+
+
+def required(tool: ToolT | None, words: str) -> ToolT:
+    """A tool of a worker, described by `words`. Raises MeasurementError if the worker was started without it."""
+    if tool is None:
+        raise MeasurementError(f"the worker was started without {words}")
+    return tool

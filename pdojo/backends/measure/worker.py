@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from pdojo.backends.measure.outcome import Crash, Outcome, OutOfMemory, Timeout, outcome_from_json
 from pdojo.backends.measure.process import Died, LimitReached, WorkerProcess
@@ -25,9 +25,6 @@ from pdojo.backends.measure.request import (
     Subject,
 )
 from pdojo.errors import MeasurementError
-
-DEFAULT_COMPILER = "pdojo.backends.llvm.executable:compile"
-DEFAULT_SESSION = "pdojo.backends.measure.session:WorkerSession"
 
 _ALLOCATOR = {
     "MALLOC_MMAP_MAX_": "0",
@@ -72,9 +69,14 @@ class Worker:
     limit of its own), and never more than this process may. It runs on `processors` (None: all that are allowed) with
     its threads bound to them, and ends with its parent.
     `compiler`, `peers` and `references` are `module:function` paths of the code that it uses; `session` is the path of
-    the measuring class. These paths come from the program that creates the worker, never from data. A worker is not
-    safe for use from several threads at once.
+    the measuring class, `simulator` that of a `tools.SimulateFunction`. These paths come from the program that creates
+    the worker and from the subclasses of backends, never from data. A worker is not safe for use from several threads
+    at once.
     """
+
+    compiler: ClassVar[str | None] = None
+    session: ClassVar[str | None] = None
+    simulator: ClassVar[str | None] = None
 
     def __init__(
         self,
@@ -82,10 +84,10 @@ class Worker:
         limits: Limits | None = None,
         memory_bytes: int | Literal["most"] | None = "most",
         processors: Sequence[int] | None = None,
-        compiler: str = DEFAULT_COMPILER,
+        compiler: str | None = None,
         peers: str | None = None,
         references: str | None = None,
-        session: str = DEFAULT_SESSION,
+        session: str | None = None,
     ) -> None:
         self.limits = limits or Limits()
         wanted = (most_memory() if memory_bytes == "most" else memory_bytes, _limit_of_this_process())
@@ -93,10 +95,11 @@ class Worker:
         self._settings = {
             "memory_limit": self.memory_bytes,
             "processors": None if processors is None else list(processors),
-            "compiler": compiler,
+            "compiler": compiler or self.compiler,
             "peers": peers,
             "references": references,
-            "session": session,
+            "session": session or self.session,
+            "simulator": self.simulator,
         }
         self._process: WorkerProcess | None = None
         self._threads = 0

@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from pdojo.backends.common.backend import Arrays, Listing
+from pdojo.backends.backend import Arrays, DeviceCode, Listing
 from pdojo.backends.common.source_digest import RUNNING, source_digest
 from pdojo.backends.measure.outcome import Outcome
 from pdojo.backends.measure.pool import Workers
 from pdojo.backends.measure.request import KernelReference, MeasuredProgram, Options, Simulation
-from pdojo.backends.measure.worker import Listener, PhaseEvent
+from pdojo.backends.measure.worker import Listener, PhaseEvent, Worker
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import UsageError
 
-SOURCES = (*RUNNING, "backends/snitch/**/*.py")
+SOURCES = (*RUNNING, "backends/snitch/**/*.py", "snitch_sim/**/*.py")
 """Files that cycles depend on."""
 LONGEST = 50_000_000
 """Limit of cycles of any program."""
+
+
+class SnitchWorker(Worker):
+    """Runs programs on the simulator."""
+
+    simulator = "pdojo.backends.snitch.session:simulate"
 
 
 class SimulatedRuns:
@@ -48,7 +54,7 @@ class SimulatedRuns:
         """
         _check_core(programs[0].machine, options.threads, cold=options.cold)
         if self._workers is None:
-            self._workers = Workers()
+            self._workers = Workers(None, SnitchWorker)
         known = reference if options.check else None
         wanted = [Simulation(program, known, options.seed, LONGEST, exact=options.check) for program in programs]
 
@@ -75,6 +81,7 @@ class SnitchBackend:
 
     unit = "cycles"
     is_simulated = True
+    device_folder = "snitch"
 
     @property
     def listings(self) -> Mapping[str, Listing]:
@@ -103,6 +110,16 @@ class SnitchBackend:
 
         _check_core(machine, machine.threads)
         return load(kernel, machine).run(inputs).outputs
+
+    def compiler_version(self) -> None:
+        """None: pdojo makes the assembly."""
+
+    def device_code(self, kernel: KernelOp, machine: Machine) -> DeviceCode:
+        """Assembly."""
+        from pdojo.backends.snitch.targets import snitch_source
+
+        source = snitch_source(kernel, machine)
+        return DeviceCode({"S": source.text}, source.workspace_bytes)
 
     def environment(self) -> Mapping[str, Any]:
         """The digest of the source of lowering and simulator."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.backends.calling.arrays import Parameter, parameters_of
+from pdojo.backends.snitch.configuration import configuration_of
 from pdojo.backends.snitch.targets import SnitchSource, snitch_source
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.machines.machine import Machine
@@ -161,7 +162,7 @@ class SimulatedKernel:
 
 def load(kernel: KernelOp, machine: Machine) -> SimulatedKernel:
     """A kernel for the simulator of a machine; raises LoweringError if the core lacks what it uses."""
-    configuration = Configuration.of(machine)
+    configuration = configuration_of(machine)
     source = snitch_source(kernel, machine)
     return SimulatedKernel(source, assemble(source.text, source.name), parameters_of(nest_of(kernel)), configuration)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.attributes import Mapping as ScopeMapping
+from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machines.fragment import Fragment
-from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope

@@ -8,8 +8,9 @@ from difflib import get_close_matches
 from typing import Any, TypeAlias, cast
 
 from pdojo.dialect.attributes import Numerics
-from pdojo.dialect.machines.intrinsic import FREE, LANGUAGES, Intrinsic, Stride
+from pdojo.dialect.intrinsic import FREE, LANGUAGES, Intrinsic, Stride
 from pdojo.dialect.machines.pattern import pattern_of
+from pdojo.dialect.plugins import BACKENDS, plugins
 from pdojo.errors import UsageError
 
 Table: TypeAlias = Mapping[str, Any]
@@ -45,10 +46,7 @@ def _checked(name: str, table: Mapping[str, object]) -> Intrinsic:
     meaning = table.get("meaning")
     if not isinstance(meaning, str):
         raise UsageError("'meaning' must be a kernel in the notation, between triple quotes")
-    templates = texts("templates", table.get("templates", {}))
-    for backend in templates:
-        if backend not in LANGUAGES:
-            raise UsageError(f"no backend is called '{backend}'; templates are for {', '.join(LANGUAGES)}")
+    templates = templates_in(table)
     numerics = _words("numerics", table.get("numerics", []))
     classes = [n.value for n in Numerics if n is not Numerics.EXACT]
     for word in numerics:
@@ -118,3 +116,12 @@ def intrinsic_to_json(intrinsic: Intrinsic) -> dict[str, Any]:
         "numerics": list(intrinsic.numerics),
         "registers": intrinsic.registers,
     }
+
+
+def templates_in(table: Mapping[str, object]) -> dict[str, str]:
+    """The value of `templates`, by language. Raises UsageError for one that no backend has, here or installed."""
+    found = texts("templates", table.get("templates", {}))
+    for language in found:
+        if language not in LANGUAGES and language not in plugins(BACKENDS, ()):
+            raise UsageError(f"no backend is called '{language}'; templates are for {', '.join(LANGUAGES)}")
+    return found

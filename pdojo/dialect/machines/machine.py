@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from math import inf
 
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machines.matrix_load import MatrixLoad
 from pdojo.dialect.machines.measured import ProcessorMeasurements
 
 
-class _Part:
+@dataclass(frozen=True)
+class Part:
     """Facts of one kind of machine; false if the machine has none of them."""
 
     def __bool__(self) -> bool:
@@ -20,7 +21,7 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class Cpu(_Part):
+class Cpu(Part):
     """Pipelines of a core, for models of run time."""
 
     fma_pipes: int = 1
@@ -56,7 +57,7 @@ class Cpu(_Part):
 
 
 @dataclass(frozen=True)
-class Gpu(_Part):
+class Gpu(Part):
     """Limits and rates of a graphics processor."""
 
     warp_size: int = 0
@@ -91,7 +92,7 @@ class Gpu(_Part):
 
 
 @dataclass(frozen=True)
-class Snitch(_Part):
+class Snitch(Part):
     """Streams and hardware loops of a Snitch core."""
 
     stream_registers: int = 0

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.machines.fragment import Fragment, element_of, fragment, steps_of
-from pdojo.dialect.machines.templates import template_of
+from pdojo.dialect.templates import template_of
 
 
 @dataclass(frozen=True, repr=False)

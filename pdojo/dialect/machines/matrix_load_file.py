@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, cast
 
-from pdojo.dialect.machines.intrinsic import LANGUAGES
-from pdojo.dialect.machines.intrinsic_file import texts
+from pdojo.dialect.machines.intrinsic_file import templates_in
 from pdojo.dialect.machines.matrix_load import MatrixLoad
 from pdojo.errors import UsageError
 
@@ -47,10 +46,7 @@ def _read(name: str, table: Mapping[str, object], *, deferred: bool, trusted: bo
     fragment = table.get("fragment")
     if not isinstance(fragment, str):
         raise UsageError("'fragment' must be a text, 'lane, slot' over row and element")
-    templates = texts("templates", table.get("templates", {}))
-    for language in templates:
-        if language not in LANGUAGES:
-            raise UsageError(f"no backend is called '{language}'; templates are for {', '.join(LANGUAGES)}")
+    templates = templates_in(table)
     load = MatrixLoad(name, (shape[0], shape[1]), width, matrices, threads, fragment, templates, trusted)
     _check(load)
     if not deferred:

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.attributes import Mapping as ScopeMapping
+from pdojo.dialect.intrinsic import FREE, Intrinsic, Stride
 from pdojo.dialect.machines.fragment import Fragment, fragment
-from pdojo.dialect.machines.intrinsic import FREE, Intrinsic, Stride
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Access, Array, Index, Leaf, Nest, Node, Scope

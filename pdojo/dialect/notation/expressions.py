@@ -15,7 +15,7 @@ from pdojo.dialect.affine import MOST_ATOMS, Expr, const, floordiv, lookup, modu
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.notation import features
 from pdojo.dialect.notation.hints import parse_hints
-from pdojo.dialect.notation.lexer import MOST_NESTED, Cursor, Token, TokenKind
+from pdojo.dialect.notation.lexer import Cursor, Token, TokenKind
 from pdojo.dialect.notation.source import Span, did_you_mean, element_type_hint
 from pdojo.dialect.notation.spelling import INFIX, PRECEDENCE, PREFIX, call_candidates, call_names
 from pdojo.dialect.notation.values import (
@@ -28,6 +28,7 @@ from pdojo.dialect.notation.values import (
     Value,
 )
 from pdojo.dialect.table import Table
+from pdojo.dialect.text_limits import MOST_NESTED
 from pdojo.errors import NotationError
 
 ReadT = TypeVar("ReadT")

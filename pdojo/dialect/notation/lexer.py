@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from pdojo.dialect.notation.source import Source, Span
+from pdojo.dialect.text_limits import MOST_DIGITS
 from pdojo.errors import NotationError
 
 
@@ -33,13 +34,6 @@ class Token:
     text: str
     span: Span
 
-
-MOST_DIGITS = 400
-"""Most characters of a number; the largest number of 64 bits has 309 digits before its point."""
-MOST_PARTS = 200
-"""Most variables and numbers of an index expression."""
-MOST_NESTED = 50
-"""Most open parentheses and signs at once."""
 
 _TOKEN = re.compile(
     r"""

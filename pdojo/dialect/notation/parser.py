@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Block, Operation
 from xdsl.utils.exceptions import VerifyException
 
+from pdojo.dialect.exception import KernelVerifyException
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.notation import features
 from pdojo.dialect.notation.header import FACTS, Header, build_kernel, parse_declaration, parse_fact, parse_kernel_line
@@ -14,7 +15,6 @@ from pdojo.dialect.notation.source import Source, Span, did_you_mean
 from pdojo.dialect.notation.statements import parse_scope, parse_statement
 from pdojo.dialect.notation.values import Named
 from pdojo.dialect.ops import MOST_SCOPES, KernelOp, ScopeOp
-from pdojo.dialect.verification.exception import KernelVerifyException
 from pdojo.dialect.view.build import assign_ids
 from pdojo.errors import NotationError
 

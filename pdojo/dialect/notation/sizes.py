@@ -19,8 +19,9 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
 from pdojo.dialect.element_types import ELEMENT_TYPES
-from pdojo.dialect.notation.lexer import MOST_DIGITS, MOST_NESTED, Cursor, Token, TokenKind, tokenize
+from pdojo.dialect.notation.lexer import Cursor, Token, TokenKind, tokenize
 from pdojo.dialect.notation.source import Source, did_you_mean, element_type_hint
+from pdojo.dialect.text_limits import MOST_DIGITS, MOST_NESTED
 from pdojo.errors import UsageError
 
 KEYWORDS = ("size", "number", "type")

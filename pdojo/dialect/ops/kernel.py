@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from importlib import import_module
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import (
@@ -53,6 +52,7 @@ from pdojo.dialect.names import name_problem
 from pdojo.dialect.narrowing import is_memref, is_table
 from pdojo.dialect.syntax import names_of, parse_hints, print_hints
 from pdojo.dialect.table import Table
+from pdojo.dialect.verifier import verify
 
 DEFAULT_NUMERICS = (Numerics.REASSOCIATES, Numerics.CONTRACTS)
 """Permitted classes of a kernel without `numerics`: accumulations are unordered by definition (docs/numerics.md).
@@ -62,9 +62,6 @@ FLUSHES is not among them: no program means that denormal numbers are flushed to
 
 _FACTS = ("numerics", "machine", "arg_alignments", "tables")
 """Properties that stand in the attribute dictionary of the printed form."""
-
-_VERIFICATION = "pdojo.dialect.verification.verify"
-"""Module of the verification, imported by name: it reads kernels through views, a layer above the operations."""
 
 
 @irdl_op_definition
@@ -148,7 +145,7 @@ class KernelOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Check structure, names, types and bounds; see `pdojo.dialect.verification`."""
-        import_module(_VERIFICATION).verify_kernel(self)
+        verify(self)
 
     @classmethod
     def parse(cls, parser: Parser) -> KernelOp:

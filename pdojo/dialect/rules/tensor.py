@@ -18,7 +18,7 @@ from typing import TypeAlias
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.flow.program import Program
-from pdojo.dialect.machines.intrinsic import FREE, Intrinsic
+from pdojo.dialect.intrinsic import FREE, Intrinsic
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.pattern import IntrinsicPattern, pair, pattern_of, same_form
 from pdojo.dialect.reason import Reason

@@ -31,10 +31,11 @@ from pdojo.dialect.flow.program import Conflict, Program
 from pdojo.dialect.flow.uses import Use
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.collectives import Collectives, Held, collectives_of
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules.block_threads import block_threads
 from pdojo.dialect.rules.lanes import bytes_in_memory, in_tensor_scope
-from pdojo.dialect.view.grids import grid_problem, launch_of
+from pdojo.dialect.view.grids import MOST_BLOCKS, launch_of
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Scope
 from pdojo.dialect.view.storage import accesses_of, copy_depths, physical_index
@@ -400,3 +401,13 @@ def _has_tree(leaf: Leaf) -> bool:
 def tree_bytes(leaf: Leaf, threads: int) -> int:
     """Bytes of shared memory in which the threads of a block reduce a result: one value per thread."""
     return threads * byte_width(leaf.output.array.dtype) if _has_tree(leaf) and launch_of(leaf) is not None else 0
+
+
+def grid_problem(blocks: int, threads: int, machine: Machine) -> str | None:
+    """The reason why a machine cannot launch a grid of `blocks` blocks with `threads` threads each; None if it can."""
+    if blocks > MOST_BLOCKS:
+        return f"a grid would have {blocks} blocks, more than {MOST_BLOCKS}"
+    most = machine.gpu.grid_threads
+    if 0 < most < blocks * threads:
+        return f"a grid would have {blocks} blocks of {threads} threads; {machine.name} allows {most} threads in all"
+    return None

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from pdojo.dialect.affine import Expr, lookups_in
 from pdojo.dialect.attributes import Intent, Mapping, Memory
+from pdojo.dialect.exception import KernelVerifyException, fail
 from pdojo.dialect.flow.dependent import dependent_iteration, describe_dependence
 from pdojo.dialect.flow.integer_sets import bounds_over_domain
 from pdojo.dialect.functions import accumulates, check_types
 from pdojo.dialect.ops import Swizzle
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.verification.exception import KernelVerifyException, fail
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.storage import granule_numbers

@@ -10,16 +10,16 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineConstraintKind, AffineExpr
 
 from pdojo.dialect.attributes import IndexValueAttr, Intent, LookupAttr, Memory
+from pdojo.dialect.exception import fail
 from pdojo.dialect.functions import is_element_type
 from pdojo.dialect.hints import hint_problem
 from pdojo.dialect.names import is_machine_name, name_problem
 from pdojo.dialect.narrowing import is_memref, is_table
-from pdojo.dialect.notation.lexer import MOST_PARTS
 from pdojo.dialect.ops import MOST_SCOPES, BufferOp, KernelOp, ScopeOp, StatementOp, Swizzle
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.syntax import names_of
 from pdojo.dialect.table import MOST_ENTRIES
-from pdojo.dialect.verification.exception import fail
+from pdojo.dialect.text_limits import MOST_PARTS
 
 LARGEST = 1 << 62
 """Exclusive bound of extents and of numbers in index expressions."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.exception import fail
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.verification.exception import fail
 from pdojo.dialect.verification.mappings import misplaced_mapping
 from pdojo.dialect.verification.statements import verify_statement
 from pdojo.dialect.verification.structure import verify_body, verify_declarations, verify_interface, verify_operation

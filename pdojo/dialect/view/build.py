@@ -15,7 +15,7 @@ from xdsl.ir.affine import AffineSet
 from pdojo.dialect.affine import Expr, const, from_affine, lookup, var
 from pdojo.dialect.attributes import IndexValueAttr, Mapping, Memory
 from pdojo.dialect.functions import byte_width, dtype_name
-from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.intrinsic import Instructions
 from pdojo.dialect.narrowing import is_float_constant, is_integer_constant, is_memref
 from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp, StatementOp
 from pdojo.dialect.syntax import names_of
@@ -54,7 +54,7 @@ def nest_of(kernel: KernelOp, before: Nest | None = None, touched: Container[Nod
 
 
 def nest_on(
-    kernel: KernelOp, machine: Machine, before: Nest | None = None, touched: Container[Node] | None = None
+    kernel: KernelOp, machine: Instructions, before: Nest | None = None, touched: Container[Node] | None = None
 ) -> Nest:
     """`nest_of` for a given machine; its instructions say which scopes the threads of a warp compute together."""
     nest = nest_of(kernel, before, touched)

@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Intent, Mapping, Memory
-from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.names import symbol
 from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp, StatementOp, Swizzle
 from pdojo.dialect.table import Table

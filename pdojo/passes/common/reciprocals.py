@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pdojo.dialect.view.nest import Access
 from pdojo.passes.common.builder import PassBuilder
-from pdojo.transforms.storage.declaring import fresh_name
+from pdojo.transforms.common.declaring import fresh_name
 
 SHARED = 4
 """Fewest elements that must share a divisor before its reciprocal is stored."""

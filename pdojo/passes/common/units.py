@@ -7,8 +7,8 @@ from math import prod
 
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machines.fragment import Fragment
-from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.pattern import IntrinsicPattern, pattern_of
 from pdojo.dialect.rules.tensor import available

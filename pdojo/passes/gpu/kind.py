@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def _backend(machine: Machine) -> GpuBackend:
-    from pdojo.backends.common.backend import backend_of
     from pdojo.backends.gpu.backend import GpuBackend
+    from pdojo.backends.registry import backend_of
 
     backend = backend_of(machine)
     assert isinstance(backend, GpuBackend)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pdojo.backends.measure import KernelReference, MeasuredProgram, Outcome, Simulated, Simulation
 from pdojo.backends.measure.pool import Job, Workers, finished
-from pdojo.backends.snitch.backend import LONGEST, version
+from pdojo.backends.snitch.backend import LONGEST, SnitchWorker, version
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import machine_facts
 from pdojo.dialect.notation import print_notation
@@ -49,7 +49,7 @@ class Cycles:
         self.seed = seed
         """Seed of the inputs that check new bests; each program has its own inputs."""
         self._given = self._limit = limit
-        self.simulators = Workers(workers)
+        self.simulators = Workers(workers, SnitchWorker)
         self._jobs = Ahead(self._begin)
 
     @property

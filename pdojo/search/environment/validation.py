@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from secrets import randbelow
 
 from pdojo.backends.calling.arrays import parameters_of
-from pdojo.backends.common.backend import backend_of
 from pdojo.backends.measure import KernelReference, MeasuredProgram, Options
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.backends.measure.check import Rounding, compare_all
 from pdojo.backends.measure.outcome import Success
+from pdojo.backends.registry import backend_of
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of

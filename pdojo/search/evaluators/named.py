@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pdojo.backends.common.backend import backend_of
+from pdojo.backends.registry import backend_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError, UsageError

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from time import perf_counter
 from typing import Any
 
+from pdojo.backends.llvm.worker import CpuWorker
 from pdojo.backends.measure import Assembled, KernelReference, Limits, Ok, Options, Outcome, Worker
 from pdojo.backends.measure.environment import environment
 from pdojo.backends.measure.pool import Job, Workers, results
@@ -61,12 +62,12 @@ class RuntimeEvaluator:
         """Seed of the inputs that check results."""
         self._environment: JSON | None = None
         self._surroundings = surroundings
-        self._compilers = compilers if isinstance(compilers, Workers) else Workers(compilers)
+        self._compilers = compilers if isinstance(compilers, Workers) else Workers(compilers, CpuWorker)
         self._jobs = Ahead(self._begin)
         self._code: OrderedDict[str, Assembled] = OrderedDict()
         self._best: tuple[float, float] | None = None
         """Compile time and time per call, in seconds, of the last `beside` program."""
-        self._timer = timer or Worker(processors=processors)
+        self._timer = timer or CpuWorker(processors=processors)
 
     @property
     def settings(self) -> JSON:

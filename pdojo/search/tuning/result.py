@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
+from pdojo.backends.backend import CallableKernel
 from pdojo.backends.calling.arguments import Outputs
 from pdojo.backends.calling.arrays import AnyArray
-from pdojo.backends.calling.calls import call, compile_for
-from pdojo.backends.common.backend import CallableKernel
+from pdojo.backends.calls import call, compile_for
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
@@ -80,7 +80,7 @@ class TuneResult:
     def unit(self) -> str:
         """The unit of the costs: `s` or `cycles`."""
         if self.timed or self.found is None:
-            from pdojo.backends.common.backend import backend_of
+            from pdojo.backends.registry import backend_of
 
             return backend_of(self.machine).unit
         return self.found.unit

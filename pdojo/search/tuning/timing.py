@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Self, TypeAlias
 
-from pdojo.backends.common.backend import Runs, backend_of
+from pdojo.backends.backend import Runs
 from pdojo.backends.measure import (
     KernelReference,
     MeasuredProgram,
@@ -18,6 +18,7 @@ from pdojo.backends.measure import (
     Success,
     cost_of,
 )
+from pdojo.backends.registry import backend_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.oracle.instances import count_instances

@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import inf
 from pathlib import Path
 
-from pdojo.backends.common.backend import backend_of
+from pdojo.backends.registry import backend_of
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import InvalidKernel, MeasurementError
 from pdojo.search.contract.progress import Progress

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pdojo.dialect.machines.machine import Machine
-from pdojo.errors import UsageError
-
 CROSSINGS = frozenset(("flt.d", "fmv.x.w", "fcvt.w.d", "fcvt.wu.d", "fmv.w.x", "fcvt.d.w", "fcvt.d.wu"))
 """Moves between integer and FP registers that go through the sequencer's ring, as arithmetic does (snitch_sequencer.sv;
 m). All others wait for an empty ring."""
@@ -96,24 +93,3 @@ class Configuration:
     division: bool = True
     """Whether the FPU has division and square root: `Xdiv_sqrt`, which the default cluster lacks."""
     timing: Timing = field(default_factory=Timing)
-
-    @staticmethod
-    def of(machine: Machine) -> Configuration:
-        """The configuration of a machine. Raises UsageError unless it is a Snitch core."""
-        if not machine.snitch.stream_registers or not machine.snitch.frep_instructions:
-            raise UsageError(f"machine '{machine.name}' has no streams and hardware loops, as snitch has")
-        old = machine.snitch.frep_nesting < 2
-        return Configuration(
-            name=machine.name,
-            ring=machine.snitch.frep_instructions,
-            nesting=machine.snitch.frep_nesting,
-            waiting_loops=8 if old else 0,
-            crossings=frozenset() if old else CROSSINGS,
-            inner_repetition=old,
-            trips=machine.snitch.frep_trips,
-            lanes=machine.snitch.stream_registers,
-            dimensions=machine.snitch.stream_dims,
-            repeats=machine.snitch.stream_repeats,
-            memory_bytes=machine.cache_bytes[0],
-            division="xdiv_sqrt" in machine.features,
-        )

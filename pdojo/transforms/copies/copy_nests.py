@@ -1,9 +1,8 @@
-"""Making and recognising the copies of staged arrays: declaration, copy nests, redirected accesses."""
+"""Making and recognising the nests that copy staged arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass
 
 from pdojo.transforms.api import (
@@ -11,7 +10,6 @@ from pdojo.transforms.api import (
     Array,
     DictionaryAttr,
     Expr,
-    Input,
     InsertPoint,
     Leaf,
     Node,
@@ -28,10 +26,8 @@ from pdojo.transforms.api import (
     place_guards,
     var,
 )
+from pdojo.transforms.common.redirecting import Target
 from pdojo.transforms.copies.footprint import Copy
-
-Target = tuple[Array, tuple[Expr, ...]]
-"""The new target of an access: an array and an index."""
 
 
 def copy_nest(
@@ -49,30 +45,6 @@ def copy_nest(
     if scopes:
         place_guards(copy.guards, chain, range(depth, depth + len(scopes)), rewriter)
     return nodes[0]
-
-
-def redirect(leaves: Sequence[Leaf], targets: MappingABC[Access, Target], rewriter: PatternRewriter) -> None:
-    """Redirect accesses of statements; the rest of the statements stays."""
-
-    def redirected(value: Input) -> Input:
-        if isinstance(value, Access) and value in targets:
-            return Access(*targets[value], value.hints)
-        return value
-
-    for leaf in leaves:
-        if any(a in targets for a in leaf.accesses):
-            new = build_op(
-                targets.get(leaf.output, (leaf.output.array, leaf.output.index)),
-                [redirected(i) for i in leaf.inputs],
-                chain_ops(leaf),
-                function=leaf.function,
-                accumulate=leaf.accumulate,
-                hints=leaf.op.access_hints,
-                identifier=leaf.id,
-                contracted=leaf.contracted,
-                asynchronous=leaf.asynchronous,
-            )
-            rewriter.replace(leaf.op, new)
 
 
 @dataclass(frozen=True, eq=False)

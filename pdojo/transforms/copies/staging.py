@@ -46,10 +46,11 @@ from pdojo.transforms.api import (
     uses_of,
     var,
 )
-from pdojo.transforms.copies.copy_nests import copy_nest, redirect, staged
+from pdojo.transforms.common.declaring import declare, fresh_name, name_reason
+from pdojo.transforms.common.ordering import same_iteration
+from pdojo.transforms.common.redirecting import redirect
+from pdojo.transforms.copies.copy_nests import copy_nest, staged
 from pdojo.transforms.copies.footprint import Copy, Placed, box_copy, iteration_copy
-from pdojo.transforms.storage.declaring import declare, fresh_name, name_reason
-from pdojo.transforms.structure.ordering import same_iteration
 
 FORMS = ("iteration", "box")
 """Layouts of a copy: the order of access, or the bounding box of the accesses."""

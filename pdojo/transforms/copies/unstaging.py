@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from pdojo.transforms.api import Array, Move, PatternRewriter, Program, Reason, Scope, Transformation
-from pdojo.transforms.copies.copy_nests import Staged, redirect, staged
+from pdojo.transforms.common.redirecting import redirect
+from pdojo.transforms.copies.copy_nests import Staged, staged
 from pdojo.transforms.copies.staging import FORMS, StageIn, StageOut, Staging
 
 

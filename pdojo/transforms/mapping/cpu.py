@@ -28,8 +28,8 @@ from pdojo.transforms.api import (
     streaming_misfit,
     unrolled,
 )
+from pdojo.transforms.common.ordering import reassociates, same_iteration
 from pdojo.transforms.mapping.scope import MapScope
-from pdojo.transforms.structure.ordering import reassociates, same_iteration
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from pdojo.transforms.api import (
     atomics_problem,
     misplaced_mapping,
 )
+from pdojo.transforms.common.ordering import reassociates, same_iteration
 from pdojo.transforms.mapping.scope import MapScope
-from pdojo.transforms.structure.ordering import reassociates, same_iteration
 
 
 @dataclass(frozen=True)

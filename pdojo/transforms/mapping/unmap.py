@@ -26,7 +26,7 @@ from pdojo.transforms.api import (
     physical_index,
     remapped_chain,
 )
-from pdojo.transforms.structure.ordering import reassociates, same_iteration
+from pdojo.transforms.common.ordering import reassociates, same_iteration
 
 
 @dataclass(frozen=True)

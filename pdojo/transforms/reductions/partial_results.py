@@ -42,13 +42,13 @@ from pdojo.transforms.api import (
     unreached,
     var,
 )
-from pdojo.transforms.storage.declaring import declare, fresh_name, name_reason
+from pdojo.transforms.common.declaring import declare, fresh_name, name_reason
+from pdojo.transforms.common.ordering import reassociates
 from pdojo.transforms.structure.digits import (
     collapsed_extent,
     collapsed_guards,
     digits_of,
 )
-from pdojo.transforms.structure.ordering import reassociates
 
 
 def _reduction(site: Scope) -> Leaf | None:

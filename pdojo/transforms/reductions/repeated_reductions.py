@@ -31,9 +31,9 @@ from pdojo.transforms.api import (
     place_guards,
     solve,
 )
+from pdojo.transforms.common.declaring import declare, fresh_name, name_reason
+from pdojo.transforms.common.ordering import rewritten
 from pdojo.transforms.reductions.repetition import Repetition, overwritten, repetition
-from pdojo.transforms.storage.declaring import declare, fresh_name, name_reason
-from pdojo.transforms.structure.ordering import rewritten
 from pdojo.transforms.values.inlining import (
     element_read,
     index_text,

@@ -26,10 +26,10 @@ from pdojo.transforms.api import (
     web_of,
     webs_of,
 )
-from pdojo.transforms.copies.copy_nests import Target, redirect
-from pdojo.transforms.storage.declaring import add_buffer, fresh_name, name_reason
+from pdojo.transforms.common.declaring import add_buffer, fresh_name, name_reason
+from pdojo.transforms.common.ordering import rewritten
+from pdojo.transforms.common.redirecting import Target, redirect
 from pdojo.transforms.storage.sharing import ShareBuffer, buffer_like, pinned, unlike_in
-from pdojo.transforms.structure.ordering import rewritten
 
 
 @dataclass(frozen=True)

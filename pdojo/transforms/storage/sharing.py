@@ -30,7 +30,7 @@ from pdojo.transforms.api import (
     describe_scope,
     find_race,
 )
-from pdojo.transforms.storage.declaring import add_buffer
+from pdojo.transforms.common.declaring import add_buffer
 from pdojo.transforms.storage.location import fixed_memory
 
 

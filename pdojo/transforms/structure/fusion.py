@@ -34,7 +34,7 @@ from pdojo.transforms.api import (
     replace_variable,
     var,
 )
-from pdojo.transforms.structure.ordering import (
+from pdojo.transforms.common.ordering import (
     Uses,
     carried,
     displaced_buffers,

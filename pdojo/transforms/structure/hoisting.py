@@ -27,7 +27,7 @@ from pdojo.transforms.api import (
     leaves_of,
     locate,
 )
-from pdojo.transforms.structure.ordering import carried, rewritten, same_iteration
+from pdojo.transforms.common.ordering import carried, rewritten, same_iteration
 
 
 def _expressions(node: Node) -> Iterator[Expr]:

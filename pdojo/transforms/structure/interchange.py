@@ -28,8 +28,7 @@ from pdojo.transforms.api import (
     reindex,
     var,
 )
-from pdojo.transforms.structure.digits import only_scope
-from pdojo.transforms.structure.ordering import (
+from pdojo.transforms.common.ordering import (
     Uses,
     carried,
     folded_buffers,
@@ -38,6 +37,7 @@ from pdojo.transforms.structure.ordering import (
     reordered,
     same_iteration,
 )
+from pdojo.transforms.structure.digits import only_scope
 
 _IN_ORDER = (Mapping.SEQUENTIAL, Mapping.UNROLL)
 """Mappings of scopes that run their iterations in order."""

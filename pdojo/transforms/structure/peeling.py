@@ -41,8 +41,8 @@ from pdojo.transforms.api import (
     unrolled,
     var,
 )
+from pdojo.transforms.common.ordering import displaced_buffers
 from pdojo.transforms.structure.matching import Cut, Match, match_scopes
-from pdojo.transforms.structure.ordering import displaced_buffers
 
 PEELED = (Mapping.SEQUENTIAL, Mapping.UNROLL)
 """Mappings of scopes that can be peeled: their iterations run in order."""

@@ -24,7 +24,7 @@ from pdojo.transforms.api import (
     fresh_id,
     leaves_of,
 )
-from pdojo.transforms.structure.ordering import (
+from pdojo.transforms.common.ordering import (
     carried,
     displaced_buffers,
     reassociates,

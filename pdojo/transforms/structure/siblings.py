@@ -23,7 +23,7 @@ from pdojo.transforms.api import (
     Undecided,
     leaves_of,
 )
-from pdojo.transforms.structure.ordering import Uses, carried, reassociates, reordered, same_iteration, shared_buffers
+from pdojo.transforms.common.ordering import Uses, carried, reassociates, reordered, same_iteration, shared_buffers
 
 
 def observed(program: Program, exchanged: Iterable[Leaf]) -> set[Buffer]:

@@ -43,7 +43,7 @@ from pdojo.transforms.api import (
     set_guard,
     shorter_extent,
 )
-from pdojo.transforms.structure.ordering import rewritten
+from pdojo.transforms.common.ordering import rewritten
 from pdojo.transforms.values.dead_code import DeleteOp, needed, topmost
 
 

@@ -26,6 +26,7 @@ from pdojo.transforms.api import (
     reindex,
     var,
 )
+from pdojo.transforms.common.ordering import rewritten
 from pdojo.transforms.structure.digits import (
     collapsed_extent,
     collapsed_guards,
@@ -33,7 +34,6 @@ from pdojo.transforms.structure.digits import (
     only_scope,
     vector_lengths,
 )
-from pdojo.transforms.structure.ordering import rewritten
 from pdojo.transforms.structure.peeling import PeelScope, UnpeelScope
 
 GUARD, PEEL = "guard", "peel"

@@ -44,8 +44,8 @@ from pdojo.transforms.api import (
     shorter_extent,
     statement_of,
 )
-from pdojo.transforms.storage.declaring import add_buffer
-from pdojo.transforms.structure.ordering import rewritten
+from pdojo.transforms.common.declaring import add_buffer
+from pdojo.transforms.common.ordering import rewritten
 
 KEEP = "keep"
 """The value of `declaration` that keeps an unused array declared."""

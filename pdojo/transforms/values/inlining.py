@@ -34,7 +34,7 @@ from pdojo.transforms.api import (
     sentence,
     var,
 )
-from pdojo.transforms.storage.declaring import declare, fresh_name, name_reason
+from pdojo.transforms.common.declaring import declare, fresh_name, name_reason
 from pdojo.transforms.values.recomputation import Recomputation, producing_iteration, recomputation, same_value
 
 

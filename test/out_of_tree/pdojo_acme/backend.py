@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from pdojo.backends.backend import Arrays, Listing
 from pdojo.backends.calling.arrays import parameters_of
-from pdojo.backends.common.backend import Arrays, Listing
 from pdojo.backends.measure import (
     Check,
     CompileError,

@@ -21,7 +21,7 @@ from pdojo.transforms.api import (
     reindex,
     var,
 )
-from pdojo.transforms.structure.ordering import reassociates, same_iteration
+from pdojo.transforms.common.ordering import reassociates, same_iteration
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pdojo_tools.machine import conclusions, main
 from rich.console import Console
 
 from pdojo.backends.calibration import processor as calibration
-from pdojo.backends.common.backend import backend_of
+from pdojo.backends.registry import backend_of
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines import host as detection

@@ -14,7 +14,8 @@ from pdojo import build
 from pdojo.backends.common.binding import binding_note, split_kernel
 from pdojo.backends.llvm.executable import Executable, assemble, load
 from pdojo.backends.llvm.objects import ObjectCode
-from pdojo.backends.measure import MeasuredProgram, Ok, Options, Request, Worker
+from pdojo.backends.llvm.worker import CpuWorker
+from pdojo.backends.measure import MeasuredProgram, Ok, Options, Request
 from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
@@ -170,7 +171,7 @@ def test_reports_say_what_is_timed() -> None:
 
 def test_measured_calls_are_bound() -> None:
     """Most of the work is that of the constants; the worker is right about the rest, and the model leaves it out."""
-    with Worker() as worker:
+    with CpuWorker() as worker:
         outcome = worker.measure(Request(MeasuredProgram(SUMS), Options(samples=3)))
     assert isinstance(outcome, Ok)
     bound, whole = (estimate(nest_of(kernel(text)), host()) for text in (SUMS, SUMS.replace(" const", "")))

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from pdojo.backends.calling.arrays import Parameter, parameters_of
+from pdojo.backends.llvm.worker import CpuWorker
 from pdojo.backends.measure import (
     CompileError,
     Crash,
@@ -68,7 +69,7 @@ def doubling(name: str = "double", size: int = 64) -> MeasuredProgram:
 
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
-    with Worker(
+    with CpuWorker(
         limits=Limits(compile=2, run=2),
         compiler="broken_compilers:compile_broken",
         peers="broken_compilers:peer",
@@ -139,11 +140,11 @@ def test_a_limit_is_one_of_a_sample_not_of_all(worker: Worker) -> None:
 
 
 def test_a_reference_that_cannot_be_had_is_no_failure_of_the_program() -> None:
-    with Worker(limits=Limits(reference=0.1), references="broken_compilers:take_an_hour") as hasty:
+    with CpuWorker(limits=Limits(reference=0.1), references="broken_compilers:take_an_hour") as hasty:
         with pytest.raises(MeasurementError, match=r"the reference result takes more than 0\.1 s"):
             hasty.measure(Request(doubling(), QUICK, NamedReference("double")))
         assert isinstance(hasty.measure(Request(doubling(), replace(QUICK, check=False))), Ok)
-    with Worker(references="broken_compilers:refuse_to_live") as worker:
+    with CpuWorker(references="broken_compilers:refuse_to_live") as worker:
         for _ in range(2):
             with pytest.raises(MeasurementError, match="ended while it computed the reference result"):
                 worker.measure(Request(doubling(), QUICK, NamedReference("double")))
@@ -166,7 +167,7 @@ def test_a_killed_worker_is_started_again(worker: Worker) -> None:
 
 def test_memory_limit_of_the_system() -> None:
     size = 1 << 20
-    with Worker(memory_bytes=700 << 20) as small:
+    with CpuWorker(memory_bytes=700 << 20) as small:
         assert isinstance(small.measure(Request(doubling(size=16), QUICK)), Ok)
         outcome = small.measure(Request(doubling(size=256 * size), QUICK))
     assert isinstance(outcome, OutOfMemory)
@@ -185,7 +186,7 @@ def test_a_worker_takes_no_more_than_its_parent_may() -> None:
     before = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (limit, before[1]))
     try:
-        assert [Worker(memory_bytes=each).memory_bytes for each in ("most", None, 1 << 30)] == [
+        assert [CpuWorker(memory_bytes=each).memory_bytes for each in ("most", None, 1 << 30)] == [
             min(limit, most_memory()), limit, 1 << 30,
         ]  # fmt: skip
     finally:
@@ -233,7 +234,10 @@ def test_requests_that_make_no_sense(worker: Worker) -> None:
 
 
 def test_a_worker_that_cannot_start() -> None:
-    with Worker(compiler="no_such_module:compile") as worker, pytest.raises(MeasurementError, match="no_such_module"):
+    with (
+        CpuWorker(compiler="no_such_module:compile") as worker,
+        pytest.raises(MeasurementError, match="no_such_module"),
+    ):
         worker.measure(Request(doubling(), QUICK))
 
 
@@ -254,8 +258,9 @@ def test_the_worker_dies_with_its_parent(tmp_path: Path) -> None:
     text = doubling("hangs").text
     script.write_text(
         "import threading, time\n"
-        "from pdojo.backends.measure import MeasuredProgram, Request, Worker\n"
-        "worker = Worker(compiler='broken_compilers:compile_broken')\n"
+        "from pdojo.backends.llvm.worker import CpuWorker\n"
+        "from pdojo.backends.measure import MeasuredProgram, Request\n"
+        "worker = CpuWorker(compiler='broken_compilers:compile_broken')\n"
         f"request = Request(MeasuredProgram({text!r}))\n"
         "threading.Thread(target=worker.measure, args=[request], daemon=True).start()\n"
         "while worker.pid is None: time.sleep(0.01)\n"
@@ -282,7 +287,7 @@ def test_what_a_program_leaves_behind_ends_with_the_worker(
     """In a session of its own and without a parent; also where the worker ends by itself."""
     fled = tmp_path / "fled"
     monkeypatch.setenv("FLED", str(fled))
-    with Worker(compiler="broken_compilers:compile_broken") as worker:
+    with CpuWorker(compiler="broken_compilers:compile_broken") as worker:
         once = replace(QUICK, samples=1, budget=0)
         outcome = worker.measure(Request(doubling(fault), once))
         assert isinstance(outcome, Ok if fault == "flees" else Crash)
@@ -505,7 +510,7 @@ def test_load_is_that_of_all_processors_of_the_process() -> None:
     """Also where the thread that measures is bound to another one than is busy."""
     burn = f"import os\nos.sched_setaffinity(0, {{{max(os.sched_getaffinity(0))}}})\nwhile True: pass"
     options = Options(samples=3, budget=0.3, check=False)
-    with Worker(compiler="broken_compilers:compile_broken") as worker:
+    with CpuWorker(compiler="broken_compilers:compile_broken") as worker:
         assert isinstance(worker.measure(Request(doubling(), options)), Ok)
         with subprocess.Popen([sys.executable, "-c", burn]) as burner:
             try:
@@ -534,7 +539,7 @@ def test_the_code_of_the_reference_is_not_run_again() -> None:
     """The call that computed the reference is the sample of a plain kernel that is too long for the turns."""
     plain = doubling()
     options = Options(steady=True, total=1e-6, brief=True)
-    with Worker() as worker:
+    with CpuWorker() as worker:
         (found,) = worker.compare([plain], options, KernelReference(plain.text, compiled=True))
     assert isinstance(found, Ok)
     assert (len(found.samples), found.turns, found.steady) == (1, (), None)

@@ -29,7 +29,8 @@ from benchmarks.work import Work, peak_type, roofline, work_of
 from pdojo.backends.calibration.bandwidth import copy_bandwidth, read_bandwidth
 from pdojo.backends.calibration.peak import arithmetic_peak, peak_kernel
 from pdojo.backends.calling.arrays import parameters_of
-from pdojo.backends.measure import Ok, Peer, Worker, WrongResult
+from pdojo.backends.llvm.worker import CpuWorker
+from pdojo.backends.measure import Ok, Peer, WrongResult
 from pdojo.backends.measure.outcome import Check
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.semantics.interpreter import interpret
@@ -199,7 +200,7 @@ def test_the_peak_kernel_computes_what_it_counts(lanes: int) -> None:
 
 
 def test_bandwidth_and_peak_are_measured() -> None:
-    with Worker() as worker:
+    with CpuWorker() as worker:
         assert copy_bandwidth(1 << 16, 1, worker, samples=2).footprint == 1 << 16
         read = read_bandwidth(1 << 16, 1, worker, samples=2)
         peak = arithmetic_peak("f32", 1, worker, samples=2)

@@ -10,13 +10,15 @@ import pytest
 from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.backends.llvm.lowering import lower
 from pdojo.dialect.flow.program import Program
-from pdojo.dialect.machines.intrinsic import LANGUAGES, Intrinsic
+from pdojo.dialect.intrinsic import LANGUAGES, Intrinsic
+from pdojo.dialect.machines import intrinsic_file
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import machine_from_json, machine_to_json
 from pdojo.dialect.machines.pattern import pattern_of
 from pdojo.dialect.machines.registry import machine, machines
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.plugins import BACKENDS
 from pdojo.dialect.rules.tensor import available
 from pdojo.dialect.rules.validate import validate
 from pdojo.errors import InvalidKernel, LoweringError, NotationError, UsageError
@@ -45,6 +47,19 @@ def test_shipped(name: str, intrinsic: object) -> None:
     pattern = pattern_of(found)
     validate(Program(pattern.nest.kernel, machine("toy")))
     assert set(found.templates) <= set(LANGUAGES)
+
+
+def test_templates_of_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = table(templates="{ acme = 'ACC' }")
+    with pytest.raises(UsageError, match="no backend is called 'acme'"):
+        described(tmp_path, text)
+
+    def installed(group: str, _: object) -> set[str]:
+        return {"acme"} if group == BACKENDS else set()
+
+    monkeypatch.setattr(intrinsic_file, "plugins", installed)
+    (found,) = (i for i in described(tmp_path, text).intrinsics if i.name == "f")
+    assert found.template("acme") == "ACC"
 
 
 MISTAKES = {

@@ -25,8 +25,8 @@ from pdojo.dialect.ops import PDOJO, KernelOp, ScopeOp
 from pdojo.dialect.semantics.oracle import check_valid, equivalent, meaning
 from pdojo.dialect.view.build import assign_ids
 from pdojo.dialect.view.nest import Leaf
+from pdojo.transforms.common.redirecting import Target
 from pdojo.transforms.copies import staging
-from pdojo.transforms.copies.copy_nests import Target
 from pdojo.transforms.copies.footprint import Copy
 from pdojo.transforms.move import Move
 from pdojo.transforms.reductions import partial_results as reductions

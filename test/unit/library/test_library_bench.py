@@ -159,10 +159,10 @@ def test_wrong_arguments(built: Path, arguments: list[str], message: str) -> Non
 
 
 def test_the_tool_needs_a_checkout(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert lib.main(["bench", str(tmp_path)]) == 2
-    assert f"has no {MANIFEST}" in capsys.readouterr().err
+    assert f"has no {MANIFEST}" in capfd.readouterr().err
     monkeypatch.setattr(comparing.pdojo, "__file__", str(tmp_path / "pdojo" / "__init__.py"))
     assert lib.main(["bench", str(tmp_path)]) == 2
-    assert "needs a checkout of pdojo" in capsys.readouterr().err
+    assert "needs a checkout of pdojo" in capfd.readouterr().err

@@ -14,16 +14,19 @@ import numpy as np
 import pytest
 
 from loaded_library import build_unproved, require_compiler
+from pdojo.backends.backend import DeviceCode
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu.executable import GpuCompiler, GpuKernel
 from pdojo.backends.gpu.resources import MissingTool
 from pdojo.backends.measure.arrays import random_inputs
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
+from pdojo.library import devices
 from pdojo.library.devices import DeviceFiles, choose_for_devices, device_files, devices_of
 from pdojo.library.entries import PlannedEntry, entries_of
 from pdojo.library.findings import Finding
@@ -99,6 +102,32 @@ def test_images_are_compiled_without_a_device(
     _compiled(found.files, f"device/{device}", f"small_{device.replace('-', '_')}", tmp_path)
 
 
+class _AcmeBackend:
+    """A backend of another package, whose programs need no loader."""
+
+    device_folder = "acme"
+
+    def compiler_version(self) -> str:
+        return "1.0"
+
+    def device_code(self, kernel: KernelOp, machine: Machine) -> DeviceCode:
+        return DeviceCode({"txt": f"listing of {kernel.sym_name.data}", "bin": machine.name.encode()}, 64)
+
+
+def test_a_backend_of_another_package_may_make_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+
+    def acme(_: Machine) -> _AcmeBackend:
+        return _AcmeBackend()
+
+    monkeypatch.setattr(devices, "backend_of", acme)
+    found = _files("snitch")
+    assert found.files["acme/snitch/relu_f32_4x8.txt"] == "listing of relu"
+    assert found.files["acme/snitch/relu_f32_4x8.bin"] == b"snitch"
+    assert next((p.file, p.variant.workspace) for p in found.programs) == ("acme/snitch/relu_f32_4x8.bin", (64, 0))
+    assert found.tools == {"compiler for snitch": "1.0"}
+    assert not any(name.endswith("device_loader.h") for name in found.files)
+
+
 @pytest.mark.parametrize(
     ("device", "message"),
     [("x86-64-avx2", "is no GPU and no Snitch core"), ("nvidia-sm9", "did you mean 'nvidia-sm90'")],
@@ -155,7 +184,7 @@ def _kernel(name: str) -> KernelOp:
     return kernel
 
 
-def _loader(compiler: GpuCompiler, backend: str, target: Path) -> _Loader:
+def _loader(compiler: GpuCompiler, target: Path) -> _Loader:
     kernels = {name: compiler(_kernel(name)) for name in KERNELS}
     loaded: list[LoadedEntry] = []
     for name, kernel in kernels.items():
@@ -165,7 +194,7 @@ def _loader(compiler: GpuCompiler, backend: str, target: Path) -> _Loader:
             LoadedEntry(PlannedEntry(name, name, sizes, _kernel(name), arrays), f"{name}.img", kernel.program)
         )
         (target / f"{name}.img").write_bytes(kernel.program.image.data)
-    texts = loader_texts("demo", "demo_gpu", backend, loaded, "MIT")
+    texts = loader_texts("demo", "demo_gpu", compiler.vendor, loaded, "MIT")
     source = texts["demo_gpu.c"]
     line = source.splitlines()[1]
     texts["demo_gpu.c"] = source.replace(line, f'#define PD_LIBRARY "{standin_gpu.library()}"')
@@ -192,9 +221,9 @@ def _call(loader: _Loader, handle: ctypes.c_void_p, name: str, size: int, addres
 
 
 @standin_gpu.NEEDS
-@pytest.mark.parametrize(("compiler", "backend"), [(standin_gpu.CUDA, "cuda"), (standin_gpu.HIP, "hip")])
-def test_the_loader_launches_programs(compiler: GpuCompiler, backend: str, standin: Standin, tmp_path: Path) -> None:
-    loader = _loader(compiler, backend, tmp_path)
+@pytest.mark.parametrize("compiler", [standin_gpu.CUDA, standin_gpu.HIP], ids=["cuda", "hip"])
+def test_the_loader_launches_programs(compiler: GpuCompiler, standin: Standin, tmp_path: Path) -> None:
+    loader = _loader(compiler, tmp_path)
     handle = ctypes.c_void_p()
     assert loader.library.demo_gpu_open(ctypes.byref(handle), str(tmp_path).encode()) == 0
     for name, kernel in loader.kernels.items():
@@ -218,7 +247,7 @@ def test_the_loader_launches_programs(compiler: GpuCompiler, backend: str, stand
 
 @standin_gpu.NEEDS
 def test_what_the_loader_lacks_is_a_code(standin: Standin, tmp_path: Path) -> None:
-    loader = _loader(standin_gpu.CUDA, "cuda", tmp_path)
+    loader = _loader(standin_gpu.CUDA, tmp_path)
     handle = ctypes.c_void_p()
     assert loader.library.demo_gpu_open(ctypes.byref(handle), b"/nowhere") == 0
     assert _call(loader, handle, "kept", 4, [0, 0]) == -3

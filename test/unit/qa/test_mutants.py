@@ -79,7 +79,7 @@ def test_files_are_those_of_the_configuration_or_of_a_folder() -> None:
 def test_moves_near_a_file() -> None:
     folder = "test/filecheck/transforms"
     assert near("pdojo/transforms/structure/fusion.py") == [f"{folder}/join_scopes", f"{folder}/split_scopes"]
-    assert set(near("pdojo/transforms/structure/ordering.py")) > {f"{folder}/join_scopes", f"{folder}/swap_scopes"}
+    assert set(near("pdojo/transforms/common/ordering.py")) > {f"{folder}/join_scopes", f"{folder}/swap_scopes"}
     assert near("pdojo/dialect/rules/races.py") == []
 
 

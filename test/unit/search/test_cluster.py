@@ -18,7 +18,7 @@ import pytest
 
 from cluster_alone import needs_ray, processors_alone
 from pdojo.backends.measure import MeasuredProgram
-from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import LoweringError, MeasurementError, UsageError

@@ -16,7 +16,7 @@ from pdojo_tools.programs import machine_for
 
 from benchmarks import demo
 from pdojo.backends.calibration.bandwidth import copy_bandwidth
-from pdojo.backends.measure import Worker
+from pdojo.backends.llvm.worker import CpuWorker
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import parse_notation, print_notation
@@ -254,7 +254,7 @@ def test_what_nothing_verified_is_not_stored(
 
 
 def test_copy_bandwidth() -> None:
-    with Worker() as worker:
+    with CpuWorker() as worker:
         found = copy_bandwidth(1 << 20, 1, worker)
     assert found.footprint == 1 << 20
     assert found.bytes_per_second > 1e8

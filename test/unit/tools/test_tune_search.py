@@ -21,8 +21,8 @@ from pdojo_tools.tuning.live import Display, best_text, seconds_left
 from pdojo_tools.tuning.result_files import Targets
 from rich.console import Console
 
-from pdojo.backends.common.backend import backend_of
 from pdojo.backends.measure import Ok
+from pdojo.backends.registry import backend_of
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import parse_notation, print_notation

@@ -15,10 +15,10 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.storage import accesses_of, physical_index, physical_shape
 from pdojo.errors import Undecided
 from pdojo.transforms.apply import apply
+from pdojo.transforms.common.ordering import rewritten
 from pdojo.transforms.game import Game
 from pdojo.transforms.structure import shifting
 from pdojo.transforms.structure.fusion import JoinScopes
-from pdojo.transforms.structure.ordering import rewritten
 from pdojo.transforms.structure.pipelining import Pipeline, Unpipeline
 from pdojo.transforms.structure.shifting import conflict_delayed, conflict_while_delayed
 

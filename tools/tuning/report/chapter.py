@@ -14,8 +14,8 @@ from pdojo_tools.tuning.report.charts import convergence, steps
 from pdojo_tools.tuning.report.elements import Html, folded, html, joined, listing, note, section, table, tag
 from pdojo_tools.tuning.report.sides import sides
 
-from pdojo.backends.common.backend import backend_of
 from pdojo.backends.measure import Success
+from pdojo.backends.registry import backend_of
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import LoweringError
 from pdojo.search.tuning.result import TuneResult

@@ -12,7 +12,7 @@ import pytest
 from pdojo_tools import run, tune
 from pdojo_tools.playing.generated import code_lines, forms_for
 
-from pdojo.backends.common.backend import Backend, Compiles, backend_of
+from pdojo.backends.backend import Backend, Compiles
 from pdojo.backends.gpu.backend import CUDA, HIP, SESSION, GpuBackend
 from pdojo.backends.gpu.executable import GpuKernel
 from pdojo.backends.gpu.nvrtc import disassembler
@@ -30,6 +30,7 @@ from pdojo.backends.measure import (
     WrongResult,
 )
 from pdojo.backends.measure.pool import results
+from pdojo.backends.registry import backend_of
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp

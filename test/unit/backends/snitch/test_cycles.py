@@ -12,10 +12,10 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from pdojo.backends.common.backend import backend_of
 from pdojo.backends.measure import KernelReference, MeasuredProgram, Options, Simulated, SimulatedOnSnitch, Simulation
 from pdojo.backends.measure.outcome import Deadlock, Outcome, Timeout, Trap, WrongResult, outcome_from_json
 from pdojo.backends.measure.pool import Job
+from pdojo.backends.registry import backend_of
 from pdojo.backends.snitch.executable import SimulatedKernel, load
 from pdojo.backends.snitch.session import simulate
 from pdojo.dialect.machines.registry import machine

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pdojo.dialect.machines.registry import machine
 from pdojo.errors import SimulationError, UsageError
 from pdojo.snitch_sim.assembler import assemble
 from pdojo.snitch_sim.simulator import Configuration, Placement, simulate
@@ -163,15 +161,6 @@ def test_older_cores_have_no_nests() -> None:
     body = "li t0, 3\nfrep.o t0, 2, 0, 0\nfadd.d fa0, fa1, fa2\nfrep.o t0, 1, 0, 0\nfadd.d fa0, fa1, fa2"
     with pytest.raises(SimulationError, match=r"t\.s:5:1: error: the sequencer can have no loop inside another"):
         run(body, configuration=OLD)
-
-
-def test_configurations_follow_machine_descriptions() -> None:
-    assert Configuration.of(machine("snitch")) == Configuration(division=False)
-    assert Configuration.of(machine("snitch-2024")) == replace(OLD, division=False)
-    divides = replace(machine("snitch"), features=("d", "xdiv_sqrt"))
-    assert Configuration.of(divides) == Configuration()
-    with pytest.raises(UsageError, match="has no streams"):
-        Configuration.of(machine("x86-64-avx2"))
 
 
 READ4 = stream(0, [(4, 8)], BASE) + ON

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from pdojo.backends.backend import Arrays, CallableKernel, Compiles
 from pdojo.backends.calling.arguments import CallArguments, Outputs
 from pdojo.backends.calling.arrays import AnyArray, parameters_of
-from pdojo.backends.common.backend import Arrays, CallableKernel, Compiles, backend_of
 from pdojo.backends.llvm.executable import compile as compile_here
 from pdojo.backends.measure.arrays import random_arguments, random_inputs
+from pdojo.backends.registry import backend_of
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
-from pdojo.dialect.machines.templates import template_of
+from pdojo.dialect.templates import template_of
 
 LANGUAGES = ("llvm", "c", "cuda", "hip", "fibers", "snitch")
 """Languages of templates; all but the last one are for code generation."""
 FREE: Literal["*"] = "*"
 """A stride that may have any value; the template receives it."""
 Stride: TypeAlias = int | Literal["*"]
+
+
+class Instructions(Protocol):
+    """A machine, as far as views of its kernels need it."""
+
+    @property
+    def intrinsics(self) -> tuple[Intrinsic, ...]:
+        """Instructions that compute whole nests."""
+        ...
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,35 +1,56 @@
-"""The protocol of backends, and the backends by name. A backend generates code for a kind of machine and runs it.
-
-A machine names its backend (`Machine.backend`). A backend is a folder here, or an entry point of the group
-`pdojo.backends`; both name an object with the attributes of `Backend`.
-"""
+"""The protocol of backends. A backend generates code for a kind of machine and runs it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, cast, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pdojo.backends.calling.arguments import Outputs
+from pdojo.backends.calling.arrays import AnyArray, Parameter
 from pdojo.backends.measure.outcome import Outcome
 from pdojo.backends.measure.request import KernelReference, MeasuredProgram, Options
 from pdojo.backends.measure.worker import Listener
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.plugins import BACKENDS, find, plugins
 from pdojo.dialect.view.nest import Nest
-from pdojo.errors import LoweringError, PluginError, UsageError
 
-if TYPE_CHECKING:
-    from pdojo.backends.gpu.executable import GpuKernel
-    from pdojo.backends.llvm.executable import Executable
-
-CallableKernel: TypeAlias = "Executable | GpuKernel"
-"""A compiled kernel, called with arrays in this process."""
 Listing: TypeAlias = Callable[[KernelOp, Machine], str]
 """A function that prints a kernel's code for a machine. Raises LoweringError if there is none."""
 Arrays: TypeAlias = Mapping[str, NDArray[np.generic]]
+
+
+class CallableKernel(Protocol):
+    """A compiled kernel, called with arrays in this process."""
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        ...
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The interface, in order."""
+        ...
+
+    def __call__(self, /, *arrays: AnyArray, **named: AnyArray) -> Outputs:
+        """Run the kernel; raises UsageError, naming the array, if one does not fit."""
+        ...
+
+    def bind(self, /, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
+        """Check the arrays once. The returned function runs the kernel on them."""
+        ...
+
+    def bind_constants(self, /, **named: AnyArray) -> Callable[..., Outputs]:
+        """Bind the constant inputs by name. Raises UsageError for a kernel without constants, and on a device."""
+        ...
+
+    def random_inputs(self, seed: int = 0) -> dict[str, NDArray[Any]]:
+        """Random arrays for the kernel's inputs, by name, determined by `seed`."""
+        ...
 
 
 class Runs(Protocol):
@@ -120,6 +141,33 @@ class Compiles(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class DeviceCode:
+    """A program for a device, as files."""
+
+    files: Mapping[str, str | bytes]
+    """Contents by the ending of the file's name; the last one runs."""
+    workspace_bytes: int
+
+
+@runtime_checkable
+class CompilesForDevices(Protocol):
+    """Optional protocol of a backend: programs for devices, made without the device, for generated libraries."""
+
+    @property
+    def device_folder(self) -> str:
+        """The folder of the programs in a library."""
+        ...
+
+    def compiler_version(self) -> str | None:
+        """The version of the compiler of device code; None if pdojo alone makes it. Raises MissingTool."""
+        ...
+
+    def device_code(self, kernel: KernelOp, machine: Machine) -> DeviceCode:
+        """Compile a kernel. Raises MissingTool, and LoweringError if there is no code for the machine."""
+        ...
+
+
 @runtime_checkable
 class Emulates(Protocol):
     """Optional protocol of a backend: it emulates its code without the machine, to validate the code."""
@@ -133,62 +181,3 @@ class Emulates(Protocol):
         it, SimulationError if the code has undefined behaviour on the machine.
         """
         ...
-
-
-class _NoBackend:
-    """The backend of machines that name none: it generates no code and runs nothing."""
-
-    unit = "s"
-    is_simulated = False
-
-    def __init__(self, name: str) -> None:
-        self._why = f"no backend generates code for {name}"
-
-    @property
-    def listings(self) -> Mapping[str, Listing]:
-        """No listings."""
-        return {}
-
-    def check_lowers(self, nest: Nest, machine: Machine) -> None:
-        """Accept every kernel: there is no code to lower to."""
-
-    def check_runs_here(self, machine: Machine) -> None:
-        """Raise LoweringError."""
-        raise LoweringError(self._why)
-
-    def runs(self) -> Runs:
-        """Raise UsageError."""
-        raise UsageError(self._why)
-
-    def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
-        """Raise UsageError."""
-        raise UsageError(self._why)
-
-    def environment(self) -> Mapping[str, Any]:
-        """No facts."""
-        return {}
-
-
-_OWN = {
-    "cuda": "pdojo.backends.gpu.backend:CUDA",
-    "hip": "pdojo.backends.gpu.backend:HIP",
-    "llvm": "pdojo.backends.llvm.backend:LLVM",
-    "snitch": "pdojo.backends.snitch.backend:SNITCH",
-}
-
-
-def backend_of(machine: Machine) -> Backend:
-    """The backend of a machine. Raises UsageError for an unknown name, PluginError for a plugin that is no Backend."""
-    name = machine.backend
-    if not name:
-        return _NoBackend(machine.name)
-    found = find(BACKENDS, name, _OWN)
-    if found is None:
-        known = ", ".join((*_OWN, *plugins(BACKENDS, _OWN)))
-        raise UsageError(f"machine '{machine.name}' names the backend '{name}'; known are {known}")
-    if name in _OWN:
-        # Checking attributes may import all of the backend's code generator, so only plugins are checked.
-        return cast("Backend", found)
-    if not isinstance(found, Backend):
-        raise PluginError(f"the backend '{name}' is a {type(found).__name__}, which lacks attributes of a Backend")
-    return found

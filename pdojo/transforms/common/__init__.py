@@ -1,0 +1,1 @@
+"""Parts that moves of several families share."""
