@@ -7,7 +7,7 @@ A machine names its backend (`Machine.backend`). A backend is a folder here, or 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Never, Protocol, Self, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,7 +156,11 @@ class _NoBackend:
         """Raise LoweringError."""
         raise LoweringError(self._why)
 
-    def runs(self) -> Runs:
+    def runs(self) -> Never:
+        """Raise UsageError."""
+        raise UsageError(self._why)
+
+    def compilers(self, count: int | None = None) -> Never:
         """Raise UsageError."""
         raise UsageError(self._why)
 

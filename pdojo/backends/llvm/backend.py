@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from pdojo.backends.common.backend import Arrays, Listing
+from pdojo.backends.measure.pool import Workers
 from pdojo.backends.measure.worker import Worker
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
@@ -44,6 +45,10 @@ class LLVMBackend:
     def runs(self) -> Worker:
         """A worker process, which times programs in turns."""
         return Worker()
+
+    def compilers(self, count: int | None = None) -> Workers:
+        """`count` processes that compile programs for a worker to load; None: one per processor."""
+        return Workers(count)
 
     def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
         """Compile a kernel and call it once."""

@@ -16,7 +16,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import UsageError
 
-SOURCES = (*RUNNING, "backends/snitch/**/*.py")
+SOURCES = (*RUNNING, "backends/snitch/**/*.py", "snitch_sim/**/*.py")
 """Files that cycles depend on."""
 LONGEST = 50_000_000
 """Limit of cycles of any program."""
@@ -75,6 +75,7 @@ class SnitchBackend:
 
     unit = "cycles"
     is_simulated = True
+    longest = LONGEST
 
     @property
     def listings(self) -> Mapping[str, Listing]:
@@ -97,6 +98,10 @@ class SnitchBackend:
         """Processes that run simulators."""
         return SimulatedRuns()
 
+    def simulators(self, count: int | None = None) -> Workers:
+        """`count` processes that run simulators; None: one per processor."""
+        return Workers(count)
+
     def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
         """Simulate a kernel once on the arrays `inputs`; returns the arrays that it writes."""
         from pdojo.backends.snitch.executable import load
@@ -106,17 +111,16 @@ class SnitchBackend:
 
     def environment(self) -> Mapping[str, Any]:
         """The digest of the source of lowering and simulator."""
-        return {"lowering and simulator": version()}
+        return {"lowering and simulator": self.version()}
+
+    def version(self) -> str:
+        """Digest of the source of lowering and simulator; only cycles with equal digests are comparable."""
+        return source_digest(*SOURCES)
 
 
 def _check_core(machine: Machine, threads: int, *, cold: bool = False) -> None:
     if cold or threads > 1:
         raise UsageError(f"{machine.name} is simulated as one core without caches; leave out --cold and --threads")
-
-
-def version() -> str:
-    """Digest of the source of lowering and simulator; only cycles with equal digests are comparable."""
-    return source_digest(*SOURCES)
 
 
 SNITCH = SnitchBackend()
