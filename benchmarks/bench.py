@@ -35,8 +35,8 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host, known_machine
 from pdojo.errors import LoweringError, MeasurementError, NotationError, UsageError
 from pdojo.kernels import TABLE_3, Workload, workload
-from pdojo.search.contract.names import EXPERT_PASSES
-from pdojo.search.contract.names import STRATEGIES as SEARCHES
+from pdojo.names import EXPERT_PASSES
+from pdojo.names import STRATEGIES as SEARCHES
 from pdojo.search.database import Database
 from pdojo.search.strategies import strategy
 

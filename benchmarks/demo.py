@@ -27,8 +27,8 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import IllegalMove, LocationError, MeasurementError
 from pdojo.kernels import kernel_path, workload
-from pdojo.search.contract.names import EXPERT_PASSES
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, assume_alignment, make_moves
+from pdojo.names import EXPERT_PASSES
+from pdojo.passes.scheduled_kernel import ScheduledKernel, assume_alignment, make_moves
 from pdojo.transforms.trace import Trace
 
 KERNEL = "softmax"

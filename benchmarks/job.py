@@ -25,8 +25,8 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import MeasurementError, PdojoError
 from pdojo.kernels import Workload
+from pdojo.passes.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.search.tuning.run import SearchConfig
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.search.tuning.variants import Remake
 
 Listener: TypeAlias = Callable[[str], None]

@@ -22,16 +22,16 @@ from pdojo_tools.programs import load_kernel
 from rich.console import Console
 from rich.table import Table
 
+from pdojo.budget import Budget
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.registry import machine
-from pdojo.search.contract.names import NEIGHBOURHOODS
-from pdojo.search.contract.progress import Budget
+from pdojo.names import NEIGHBOURHOODS
+from pdojo.passes.scheduled_kernel import make_moves
 from pdojo.search.engine.search import search
 from pdojo.search.evaluators.analytical import Analytical
 from pdojo.search.features.program import features
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.strategies import strategy
-from pdojo.search.tuning.scheduled_kernel import make_moves
 from pdojo.transforms.game import Game
 
 KERNELS = ("softmax:24576x512", "layernorm:4096x4096")

@@ -8,15 +8,15 @@ from typing import NamedTuple, TypeAlias
 
 from pdojo_tools.tuning.limits import cost_text
 
+from pdojo.budget import Budget
 from pdojo.errors import MeasurementError
 from pdojo.kernels import Workload
+from pdojo.passes.scheduled_kernel import ScheduledKernel
+from pdojo.passes.task import TuningTask
 from pdojo.search.contract.evaluation import Evaluator
-from pdojo.search.contract.progress import Budget
 from pdojo.search.database import Database
 from pdojo.search.evaluators.runtime import RuntimeEvaluator
 from pdojo.search.tuning.run import Baselines, SearchConfig, SearchRun
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
-from pdojo.search.tuning.task import TuningTask
 from pdojo.search.tuning.variants import Raced, Remake, VariantRace
 
 Listener: TypeAlias = Callable[[str], None]

@@ -20,6 +20,7 @@ from pdojo.api.options import checked
 from pdojo.api.programs import KernelLike, machine_for, named
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
+from pdojo.passes.scheduled_kernel import assume_alignment, make_moves
 from pdojo.search.contract.evaluation import Evaluator
 from pdojo.search.environment.actions import Action
 from pdojo.search.environment.episode import Episode, Price, Transition
@@ -27,7 +28,6 @@ from pdojo.search.environment.reward_model import RewardModel
 from pdojo.search.environment.rules import Rules
 from pdojo.search.environment.validation import Validation, validate
 from pdojo.search.evaluators.named import check_runs_here, evaluator_for, make_evaluator
-from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
 from pdojo.transforms.trace import Trace
 
 try:

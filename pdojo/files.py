@@ -171,6 +171,15 @@ def default_database() -> Path:
     return Path(given) if given else data_folder() / "search.sqlite"
 
 
+def existing_database(path: str | Path | None = None) -> Path | None:
+    """The database `path`, by default `default_database()`; None if there is no such file."""
+    try:
+        file = default_database() if path is None else Path(path)
+    except FileNotFoundError:  # The user has no home folder.
+        return None
+    return file if file.exists() else None
+
+
 def data_folder() -> Path:
     """pdojo's folder in the user's data; it need not exist. Raises FileNotFoundError if the user has no home folder."""
     return _user_folder("XDG_DATA_HOME", ".local", "share")

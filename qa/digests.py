@@ -32,9 +32,9 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError
 from pdojo.kernels import kernel_names, workload
+from pdojo.names import EXPERT_PASSES
+from pdojo.passes.scheduled_kernel import make_moves
 from pdojo.search.contract.candidates import choices
-from pdojo.search.contract.names import EXPERT_PASSES
-from pdojo.search.tuning.scheduled_kernel import make_moves
 from pdojo.transforms.game import Game
 from qa.random_kernels import features_for, random_text
 from qa.sizes import small_kernel

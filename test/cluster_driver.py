@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from pdojo.budget import Budget
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
-from pdojo.search.contract.progress import Budget
 from pdojo.search.engine.campaign import campaign, search_task
 from pdojo.search.evaluators.cluster import Cluster, Connection, OnCluster
 from pdojo.transforms.game import Game

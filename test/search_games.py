@@ -12,15 +12,16 @@ from math import exp
 from random import Random
 from statistics import median
 
+from pdojo.budget import Budget
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.contract.neighbourhood import Neighbourhood
 from pdojo.search.contract.node import Node, Proposal
-from pdojo.search.contract.progress import Budget, SearchResult
+from pdojo.search.contract.progress import SearchResult
+from pdojo.search.contract.racing import Race, TimingRequest
 from pdojo.search.database import Database
-from pdojo.search.engine.racing import Race, TimingRequest
 from pdojo.search.engine.search import search
-from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.transforms.game import Game, fingerprint_of
 from pdojo.transforms.move import Move
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,11 +22,12 @@ from pdojo_tools.phases import phase
 from rich.console import Console
 
 from pdojo.errors import MeasurementError, UsageError
+from pdojo.files import existing_database
 from pdojo.model.compiled import CompiledModel
-from pdojo.search.database import Database
 
 if TYPE_CHECKING:
     from pdojo.onnx.model import OnnxModel
+    from pdojo.search.database import Database
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 5e-2}
 """Greatest difference from the reference, relative to the largest element of an output, by element type.
@@ -37,6 +38,15 @@ SECONDS, ROUNDS = 3.0, 200
 """Time and number of rounds in which pdojo and ONNX Runtime run in turns."""
 WARM = 0.1
 """Seconds before a timed call: ONNX Runtime's threads look for work for 60 ms."""
+
+
+def known_programs() -> AbstractContextManager[Database | None]:
+    """A context with the usual database; None if there is none."""
+    if existing_database() is None:
+        return nullcontext()
+    from pdojo.search.database import Database
+
+    return Database.existing()
 
 
 def run_model(given: argparse.Namespace) -> None:
@@ -52,7 +62,7 @@ def run_model(given: argparse.Namespace) -> None:
         model = onnx.load(given.program)
         inputs = random_inputs(model, given.shape, given.seed)
     # On terminals, the compilation shows its own progress.
-    with Database.existing() as database, nullcontext() if console.is_terminal else phase(console, "compiling"):
+    with known_programs() as database, nullcontext() if console.is_terminal else phase(console, "compiling"):
         callable_model = model.compile(machine, threads=given.threads, database=database)
         compiled, arrays = callable_model.prepare(**inputs)
     static = compiled.model

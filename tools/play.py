@@ -9,7 +9,7 @@ from pdojo_tools.command import Arguments, add_align, add_machine, positive, run
 from pdojo_tools.phases import loading
 
 from pdojo.errors import UsageError
-from pdojo.search.contract.names import EXPERT_PASSES
+from pdojo.names import EXPERT_PASSES
 
 EXAMPLES = (
     ("pdojo-play softmax:64x512", "play with a kernel of the library"),

@@ -31,7 +31,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.oracle.instances import count_instances
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import MeasurementError, UsageError
-from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
+from pdojo.passes.scheduled_kernel import assume_alignment, make_moves
 from pdojo.transforms.trace import Trace
 
 TIMING = 3.0

@@ -10,8 +10,8 @@ from pdojo_tools.command import Arguments, add_json, add_machine, positive, rand
 from pdojo_tools.phases import loading
 
 from pdojo.errors import UsageError
+from pdojo.names import EVALUATORS
 from pdojo.perfllm.settings import Settings
-from pdojo.search.contract.names import EVALUATORS
 
 DESCRIPTION = "Train what searches learn from: agents of PerfLLM, and cost models. docs/perfllm.md says more."
 EXAMPLES = (

@@ -26,9 +26,9 @@ from pdojo.dialect.view.nest import Nest
 from pdojo.errors import InvalidKernel, LoweringError, SimulationError, UsageError
 from pdojo.frontends.text import Chunk
 from pdojo.kernels import Workload, library_workload
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
-from pdojo.search.tuning.shrink import QUICK, family_of, shrunk
-from pdojo.search.tuning.verify import verify_moves
+from pdojo.passes.scheduled_kernel import ScheduledKernel
+from pdojo.passes.verification.shrink import QUICK, family_of, shrunk
+from pdojo.passes.verification.verify import verify_moves
 from pdojo.transforms.game import Game
 
 INTERPRETED = 20_000_000

@@ -118,7 +118,7 @@ def _check(grid: Grid, jobs: int) -> None:
     if jobs > processors:
         raise UsageError(f"--jobs {jobs}: there {'is' if processors == 1 else 'are'} {many(processors, 'processor')}")
     for method in grid.methods:
-        strategy(method.strategy, 1, method.settings)
+        strategy(method.strategy, 1, method.options)
         if method.settings is not None:
             encoder(method.settings.encoder, host())
     for task in grid.tasks:

@@ -12,6 +12,7 @@ from benchmarks.origin import JSON
 from benchmarks.perfllm.grid import Cell, Task
 from benchmarks.perfllm.sampling import Sampling
 from benchmarks.snitch.kernels import MICRO_KERNELS
+from pdojo.budget import Budget
 from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.machine import Machine
@@ -19,16 +20,16 @@ from pdojo.dialect.machines.registry import known_machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.kernels import Workload, workload
+from pdojo.passes.scheduled_kernel import make_moves
+from pdojo.passes.task import TuningTask
 from pdojo.search.contract.evaluation import Evaluator
-from pdojo.search.contract.progress import Budget, Ending, HistoryRow, Progress
+from pdojo.search.contract.progress import Ending, HistoryRow, Progress
 from pdojo.search.database import Database, Problem
 from pdojo.search.engine.search import run_settings, search
 from pdojo.search.evaluators.named import make_evaluator
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.strategies import strategy
 from pdojo.search.tuning.run import baselines_of
-from pdojo.search.tuning.scheduled_kernel import make_moves
-from pdojo.search.tuning.task import TuningTask
 from pdojo.transforms.game import Game
 
 Listener: TypeAlias = Callable[[Progress], None]
@@ -76,7 +77,7 @@ def searched(cell: Cell, listener: Listener) -> JSON:
     Raises UsageError if a package is missing, and KeyboardInterrupt if the search was interrupted.
     """
     plain, machine, named = kernel_of(cell.task)
-    made = strategy(cell.method.strategy, cell.task.evaluations, cell.method.settings)
+    made = strategy(cell.method.strategy, cell.task.evaluations, cell.method.options)
     near = neighbourhood(cell.method.neighbourhood)
     settings = run_settings(made, near)
     began = _processor_seconds()

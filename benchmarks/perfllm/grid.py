@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from benchmarks.origin import JSON
 from pdojo.errors import UsageError, did_you_mean
 from pdojo.perfllm.settings import TARGETS, Settings
+from pdojo.search.contract.strategy import StrategyOptions
 
 EVALUATIONS = 2000
 """Number of evaluations of a search on the Snitch simulator."""
@@ -61,6 +62,11 @@ class Method:
     def settings(self) -> Settings | None:
         """The agent's settings. Raises UsageError."""
         return Settings.parse(self.agent) if self.agent else None
+
+    @property
+    def options(self) -> StrategyOptions | None:
+        """The options of the strategy. Raises UsageError."""
+        return None if self.settings is None else self.settings.to_json()
 
 
 @dataclass(frozen=True)

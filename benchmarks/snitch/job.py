@@ -19,9 +19,9 @@ from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError
-from pdojo.passes.snitch.cycles import Cycles
-from pdojo.search.contract.names import EXPERT_PASSES
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
+from pdojo.names import EXPERT_PASSES
+from pdojo.passes.scheduled_kernel import ScheduledKernel, make_moves
+from pdojo.search.evaluators.cycles import Cycles
 from pdojo.transforms.trace import Trace
 
 Listener: TypeAlias = Callable[[str], None]

@@ -22,7 +22,8 @@ from benchmarks.snitch.report import print_figures, write_plots
 from benchmarks.tables import run_jobs
 from pdojo.backends.measure import SimulatedOnSnitch
 from pdojo.backends.measure.pool import Workers
-from pdojo.backends.snitch.backend import SnitchWorker, version
+from pdojo.backends.snitch.backend import SNITCH as BACKEND
+from pdojo.backends.snitch.backend import SnitchWorker
 from pdojo.dialect.machines.machine_file import machine_to_json
 from pdojo.dialect.machines.registry import known_machine
 from pdojo.errors import MeasurementError, UsageError
@@ -55,7 +56,7 @@ def settings_of(console: Console, given: argparse.Namespace, defaults: argparse.
         "evaluations": given.evaluations,
         "compiler": None if compiler is None else compiler.title,
         "seed": given.seed,
-        "version": version(),
+        "version": BACKEND.version(),
     }
 
 
@@ -63,7 +64,7 @@ def measure_all(console: Console, partial: Partial) -> None:
     """Measure everything missing in the partial file. Raises UsageError if another simulator began it."""
     settings = partial.settings
     compiler = find_compiler()
-    now = {"version": version(), "compiler": None if compiler is None else compiler.title}
+    now = {"version": BACKEND.version(), "compiler": None if compiler is None else compiler.title}
     for name, value in now.items():
         if settings[name] != value:
             raise UsageError(f"cannot resume: {name} was {settings[name]} and is {value}; begin a new run")
@@ -99,7 +100,7 @@ def finish(console: Console, partial: Partial, output: Path, assembly: str | Non
 
 def store_assembly(console: Console, records: Sequence[Record], settings: JSON, folder: str) -> None:
     """Write the best programs. Raises UsageError if the simulator or the lowering has changed since the run."""
-    if settings["version"] != version():
+    if settings["version"] != BACKEND.version():
         raise UsageError(
             "lowering or simulator are not those of the run: their assembly has other cycles; run it again"
         )

@@ -8,18 +8,18 @@ from typing import Any
 
 from pdojo.api.options import checked
 from pdojo.api.programs import KernelLike, machine_for, named
+from pdojo.budget import EVALUATIONS, Budget
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError, did_you_mean
-from pdojo.perfllm.settings import Settings
-from pdojo.search.contract.names import NEIGHBOURHOODS, STRATEGIES
-from pdojo.search.contract.progress import EVALUATIONS, Budget
+from pdojo.names import NEIGHBOURHOODS, STRATEGIES, strategy_names
+from pdojo.passes.scheduled_kernel import assume_alignment, make_moves
+from pdojo.passes.task import TuningTask
+from pdojo.search.contract.strategy import check_proposers
 from pdojo.search.database import Database
 from pdojo.search.evaluators.named import check_runs_here, evaluator_for
-from pdojo.search.strategies import check_proposers, strategy
+from pdojo.search.strategies import strategy
 from pdojo.search.tuning.result import TuneResult
 from pdojo.search.tuning.run import SearchConfig, usual_neighbourhood
-from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
-from pdojo.search.tuning.task import TuningTask
 from pdojo.search.tuning.timing import FRESH
 from pdojo.search.tuning.workflow import TuneListener, tune_task
 from pdojo.transforms.trace import Trace
@@ -58,14 +58,14 @@ def tune(
     First, `trace` (a trace or the path of a trace file) is replayed. Then the pass `expert` makes its moves: `naive`,
     `greedy` or `heuristic`; None is no pass.
 
-    `search` is a strategy: `sample`, `anneal`, `evolve`, `elites`, `model` or `perfllm`; None is no search. `agent` has
-    hyper-parameters of `perfllm` by name (docs/perfllm.md); None is the defaults. `neighbourhood` determines the
-    neighbours of a program: `edges`, `mutate` or `heuristic`; None is the machine's default. The search ends after so
-    many `evaluations` or `seconds`; 1000 evaluations if neither is given. `evaluator` determines costs: `runtime`,
-    `analytical` or `cycles`; None is the machine's default. `start` is the program that the search starts from: the
-    `plain` kernel, or the result of the `pass`; None is `pass`. `seed` seeds the search and the random inputs; None
-    continues the last such run in the database. `fresh` takes a seed that no run has used; without a search it races
-    variants again.
+    `search` is a strategy: `sample`, `anneal`, `evolve`, `elites`, `model`, `perfllm`, or another package's; None
+    is no search. `agent` has options of the strategy by name, as `perfllm` has hyper-parameters (docs/perfllm.md);
+    None is the defaults. `neighbourhood` determines the neighbours of a program: `edges`, `mutate` or `heuristic`;
+    None is the machine's default. The search ends after so many `evaluations` or `seconds`; 1000 evaluations if
+    neither is given. `evaluator` determines costs: `runtime`, `analytical` or `cycles`; None is the machine's
+    default. `start` is the program that the search starts from: the `plain` kernel, or the result of the `pass`;
+    None is `pass`. `seed` seeds the search and the random inputs; None continues the last such run in the database.
+    `fresh` takes a seed that no run has used; without a search it races variants again.
 
     `proposers` is the number of processes that make proposals, for strategies that propose a batch (`sample`, `evolve`,
     `elites`, `model`); the result does not depend on it. With more than 1, a script needs the guard
@@ -110,13 +110,12 @@ def tune(
         raise UsageError(f"{given} belongs to a search; say which one with search={STRATEGIES[0]!r}")
     plan = None
     if search is not None:
-        hyper = None if agent is None else Settings.from_json(dict(agent))
-        _check_search(search, neighbourhood, start, trace, seed, hyper, proposers, fresh=fresh)
+        _check_search(search, neighbourhood, start, trace, seed, agent, proposers, fresh=fresh)
         budget = Budget(EVALUATIONS) if evaluations is None and seconds is None else Budget(evaluations, seconds)
         chosen = evaluator_for(described, evaluator)
         check_runs_here(chosen, described)
         near = neighbourhood or usual_neighbourhood(described)
-        plan = SearchConfig(search, near, budget, chosen, start or "pass", seed, fresh, hyper, proposers)
+        plan = SearchConfig(search, near, budget, chosen, start or "pass", seed, fresh, agent, proposers)
     known = Trace.load(trace) if isinstance(trace, str | Path) else trace
     begun = make_moves(assume_alignment(found.kernel, align, known), described, None, known)
     return tune_task(
@@ -136,14 +135,14 @@ def _check_search(
     start: str | None,
     trace: object,
     seed: int | None,
-    agent: Settings | None,
+    agent: Mapping[str, Any] | None,
     proposers: int,
     *,
     fresh: bool,
 ) -> None:
     """Raise UsageError for unknown names, contradicting options, and a missing package."""
-    if search not in STRATEGIES:
-        raise UsageError(f"unknown strategy '{search}'; {did_you_mean(search, STRATEGIES)}")
+    if search not in strategy_names():
+        raise UsageError(f"unknown strategy '{search}'; {did_you_mean(search, strategy_names())}")
     if neighbourhood is not None and neighbourhood not in NEIGHBOURHOODS:
         raise UsageError(f"unknown neighbourhood '{neighbourhood}'; {did_you_mean(neighbourhood, NEIGHBOURHOODS)}")
     if start not in (None, "pass", "plain"):
@@ -152,4 +151,4 @@ def _check_search(
         raise UsageError("start='plain' would leave out the moves of the trace; leave out one of them")
     if fresh and seed is not None:
         raise UsageError("a run is known by its seed: fresh takes one that had none, so leave out seed")
-    check_proposers(strategy(search, agent=agent), proposers)
+    check_proposers(strategy(search, options=agent), proposers)

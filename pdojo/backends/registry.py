@@ -7,9 +7,9 @@ A machine names its backend (`Machine.backend`). A backend is a folder here, or 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Never, cast
 
-from pdojo.backends.backend import Arrays, Backend, Listing, Runs
+from pdojo.backends.backend import Arrays, Backend, Listing
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.plugins import BACKENDS, find, plugins
@@ -38,7 +38,11 @@ class _NoBackend:
         """Raise LoweringError."""
         raise LoweringError(self._why)
 
-    def runs(self) -> Runs:
+    def runs(self) -> Never:
+        """Raise UsageError."""
+        raise UsageError(self._why)
+
+    def compilers(self, count: int | None = None) -> Never:
         """Raise UsageError."""
         raise UsageError(self._why)
 

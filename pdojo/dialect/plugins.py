@@ -1,4 +1,4 @@
-"""Moves, machines, backends and kinds of machine of other packages: entry points, loaded on first use."""
+"""Moves, machines, backends, passes and strategies of other packages: entry points, loaded on first use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,18 @@ BACKENDS = "pdojo.backends"
 """Group of entry points: a backend's name, and an object like a `pdojo.backends.backend.Backend`."""
 KINDS = "pdojo.kinds"
 """Group of entry points: a backend's name, and a `pdojo.passes.kind.MachineKind`."""
-_WORDS = {TRANSFORMATIONS: "move", MACHINES: "machine", BACKENDS: "backend", KINDS: "kind of machine"}
+PROPOSALS = "pdojo.proposals"
+"""Group of entry points: a backend's name, and a `pdojo.search.neighbourhoods.proposals.Proposals`."""
+STRATEGIES = "pdojo.strategies"
+"""Group of entry points: a strategy's name, and a `pdojo.search.contract.strategy.StrategyKind`."""
+_WORDS = {
+    TRANSFORMATIONS: "move",
+    MACHINES: "machine",
+    BACKENDS: "backend",
+    KINDS: "kind of machine",
+    PROPOSALS: "proposals",
+    STRATEGIES: "strategy",
+}
 
 
 @cache

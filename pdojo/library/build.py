@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pdojo.backends.measure.worker import most_memory
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import PdojoError
 from pdojo.files import write_file
-from pdojo.library.choosing import Chooser, check_search
+from pdojo.library.choosing import Chooser, Tuner
 from pdojo.library.devices import DeviceFiles, choose_for_devices, device_files, devices_of
 from pdojo.library.dispatch import Program, sources_of
 from pdojo.library.entries import PlannedEntry, entries_of
@@ -35,9 +35,11 @@ from pdojo.library.paths import inside
 from pdojo.library.programs import BuildListener, Job, Made, ProgramMaker, jobs_of, tool_versions
 from pdojo.library.publishing import Workplace
 from pdojo.library.schema import schema_text
-from pdojo.library.spec import LibrarySpec
+from pdojo.library.spec import LibrarySpec, TuningSpec
 from pdojo.library.wheel import wheel
-from pdojo.search.database import Database
+
+if TYPE_CHECKING:
+    from pdojo.search.database import Database
 
 _RUNTIME = ("runtime.c", "runtime.h")
 
@@ -70,7 +72,7 @@ def build_library(
     listener = listener or BuildListener()
     listener.step("reading the kernels")
     levels = levels_of(spec, measure=spec.tuning.measure)
-    check_search(spec.tuning)
+    _check_search(spec.tuning)
     devices = devices_of(spec)
     compilers = {level.machine.architecture: compiler_for(level.machine.architecture) for level in levels}
     most = most_memory() if any(runs_here(level.machine) for level in levels) else None
@@ -78,7 +80,7 @@ def build_library(
     texts = package_files(spec, _triples(levels))
     workplace = Workplace(destination.absolute())
     with workplace.opened(force=force):
-        chooser = Chooser(spec.tuning, database or Database.in_memory(), listener)
+        chooser = Chooser(_tuner(spec.tuning, database, listener) if spec.tuning.measure else None)
         done, failed = ProgramMaker(spec, workplace, chooser, listener).made(jobs_of(levels, entries))
         if failed:
             entries = _without(entries, failed, keep_going=keep_going)
@@ -106,6 +108,21 @@ def build_library(
                 entries = _without(entries, wrong, keep_going=True)
         workplace.publish()
     return found
+
+
+def _check_search(plan: TuningSpec) -> None:
+    """Raise UsageError if a package that the search needs is missing."""
+    if plan.search is not None:
+        from pdojo.search.strategies import strategy
+
+        strategy(plan.search)
+
+
+def _tuner(plan: TuningSpec, database: Database | None, listener: BuildListener) -> Tuner:
+    from pdojo.library.tuning import DatabaseTuner
+    from pdojo.search.database import Database
+
+    return DatabaseTuner(plan, database or Database.in_memory(), listener)
 
 
 def _without(

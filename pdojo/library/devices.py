@@ -18,14 +18,13 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError, PdojoError, UsageError
-from pdojo.library.choosing import PASS
 from pdojo.library.entries import PlannedEntry
 from pdojo.library.levels import Level
 from pdojo.library.loader import LoadedEntry, loader_texts
 from pdojo.library.manifest import ALIGNED, DeviceProgram, Variant, digest, machine_path, program_name, trace_path
 from pdojo.library.naming import licence_line
 from pdojo.library.spec import LibrarySpec
-from pdojo.search.tuning.scheduled_kernel import make_moves
+from pdojo.passes.scheduled_kernel import PASS, make_moves
 
 _LOADER = "device_loader.h"
 

@@ -25,7 +25,6 @@ from pdojo.library.manifest import ALIGNED, UNALIGNED, digest, program_name
 from pdojo.library.objects import CompiledProgram, compile_program
 from pdojo.library.publishing import Workplace
 from pdojo.library.spec import LibrarySpec
-from pdojo.search.tuning.workflow import TuneListener
 from pdojo.transforms.trace import Trace
 
 MEASURED = "measured"
@@ -82,7 +81,7 @@ class Finished:
     """Whether an earlier build made it."""
 
 
-class BuildListener(TuneListener):
+class BuildListener:
     """Receives the progress of a build; all methods do nothing by default."""
 
     def planned(self, jobs: Sequence[Job], kept: int, measured: int, seconds: float) -> None:
@@ -103,6 +102,9 @@ class BuildListener(TuneListener):
 
     def step(self, what: str) -> None:
         """Called before each step other than a program: reading, linking, checking."""
+
+    def detail(self, what: str) -> None:
+        """Called with parts of the present step."""
 
 
 def jobs_of(levels: Sequence[Level], entries: Sequence[PlannedEntry]) -> list[Job]:
@@ -177,7 +179,7 @@ class ProgramMaker:
         if not job.entry.is_tuned:
             return "plain"
         is_measured = job.level.is_measured and job.align == ALIGNED
-        return MEASURED if is_measured and self._chooser.known(job.entry, job.level) is None else "pass"
+        return MEASURED if is_measured and not self._chooser.is_known(job.entry, job.level) else "pass"
 
     def _key(self, job: Job) -> str:
         """A digest of everything that determines a program, besides the database."""

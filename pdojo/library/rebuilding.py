@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from pdojo.backends.common.processes import shared_map
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.files import read_text
@@ -23,7 +24,6 @@ from pdojo.library.programs import Made, c_name, facts_of, jobs_of
 from pdojo.library.publishing import Workplace
 from pdojo.library.replaying import Replayed
 from pdojo.library.spec import LibrarySpec
-from pdojo.search.engine.pool import shared_map
 
 LICENCE = "LICENSE"
 """A file whose text is free: it is copied."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pdojo.backends.common.processes import shared_map
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation, print_notation
@@ -18,10 +19,9 @@ from pdojo.library.paths import inside
 from pdojo.library.plain import interface_fault, plain_kernel
 from pdojo.library.sources import KernelSource
 from pdojo.library.spec import OperatorSpec
-from pdojo.search.engine.pool import shared_map
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
-from pdojo.search.tuning.shrink import MOST
-from pdojo.search.tuning.verify import Verification, verify_moves
+from pdojo.passes.scheduled_kernel import ScheduledKernel, make_moves
+from pdojo.passes.verification.shrink import MOST
+from pdojo.passes.verification.verify import Verification, verify_moves
 from pdojo.transforms.trace import Trace
 
 

@@ -33,7 +33,7 @@ class SizedKernel:
     element: str | None
     """The element type that the text names; None for a text without such a name."""
     source: Workload | str | None = None
-    """The kernel at other sizes, for verification (`pdojo.search.tuning.task`)."""
+    """The kernel at other sizes, for verification (`pdojo.passes.task`)."""
 
     @property
     def workload(self) -> Workload | None:

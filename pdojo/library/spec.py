@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from pdojo.budget import Budget
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.element_types import ELEMENT_TYPES
 from pdojo.errors import UsageError, did_you_mean
 from pdojo.files import read_text
 from pdojo.library.client.runtime import MOST_THREADS
 from pdojo.library.naming import licence_problem, name_problem, prefix_problem, version_problem, word_problem
-from pdojo.search.contract.names import STRATEGIES
-from pdojo.search.contract.progress import Budget
+from pdojo.names import STRATEGIES, strategy_names
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -158,8 +158,8 @@ def spec_of(data: Mapping[str, Any], source: str, folder: Path) -> LibrarySpec:
 def _tuning(table: _Table) -> TuningSpec:
     table.check("measure search budget seed".split())
     search = table.get("search", _text, None)
-    if search is not None and search not in STRATEGIES:
-        raise table.error("search", f"unknown strategy '{search}'; {did_you_mean(search, STRATEGIES)}")
+    if search is not None and search not in strategy_names():
+        raise table.error("search", f"unknown strategy '{search}'; {did_you_mean(search, strategy_names())}")
     measure = table.get("measure", _flag, default=True)
     for key in ("search", "budget", "seed"):
         if table.has(key) and not measure:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from operator import itemgetter
 from time import perf_counter
@@ -26,14 +25,10 @@ from pdojo.model.compiling import KernelRequest, compile_kernels
 from pdojo.model.element_types import memory_of, numpy_type
 from pdojo.model.graph import Known, Operand, Tensor, dtype_of
 from pdojo.model.kernels import Step
-from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
+from pdojo.passes.scheduled_kernel import PASS, Scheduler, assume_alignment
 
 if TYPE_CHECKING:
     from pdojo.model.model import Model
-    from pdojo.search.database import Database
-
-PASS = "heuristic"
-"""The expert pass of models."""
 
 
 def compile_model(
@@ -41,13 +36,13 @@ def compile_model(
     machine: Machine | str | None,
     *,
     tune: Literal["none", "pass"],
-    database: Database | None,
+    scheduler: Scheduler | None,
     threads: int | None,
     cached: bool,
 ) -> CompiledModel:
     """The work of `Model.compile`."""
     described = described_machine(machine, tune, threads)
-    requests = [_request(kernel, described, tune, database) for kernel in model.kernels]
+    requests = [_request(kernel, described, tune, scheduler) for kernel in model.kernels]
     codes = compile_kernels(requests, cached=cached)
     loaded = {kernel: load(kernel, code, described.threads) for kernel, code in zip(model.kernels, codes, strict=True)}
     return CompiledModel(model, [loaded[step.kernel] for step in model.calls])
@@ -65,31 +60,15 @@ def described_machine(machine: Machine | str | None, tune: str, threads: int | N
     return described if threads is None else replace(described, threads=threads)
 
 
-def _request(kernel: KernelOp, machine: Machine, tune: str, database: Database | None) -> KernelRequest:
-    """A kernel as it is to be compiled: with moves of the machine's pass, or those of the database's best program."""
+def _request(kernel: KernelOp, machine: Machine, tune: str, scheduler: Scheduler | None) -> KernelRequest:
+    """A kernel as it is to be compiled: by the scheduler if it knows a program, else with moves of the pass."""
     if tune == "none":
         return KernelRequest(print_notation(kernel), None, None)
     plain = assume_alignment(kernel, None)
-    known = None if database is None else _best_known(plain, machine, database)
+    known = None if scheduler is None else scheduler(plain, machine)
     if known is not None:
         return KernelRequest(print_notation(known), machine, None)
     return KernelRequest(print_notation(plain), machine, PASS)
-
-
-def _best_known(plain: KernelOp, machine: Machine, database: Database) -> KernelOp | None:
-    """The best program that the database has for a kernel: a search's, or the decided variant of the pass."""
-    from pdojo.search.database import Problem
-    from pdojo.search.database.decisions import DecisionMemory
-    from pdojo.search.evaluators.named import evaluator_for, make_evaluator
-
-    game = make_moves(plain, machine, None).game
-    with closing(make_evaluator(evaluator_for(machine, None), machine, game.plain, 0)) as evaluator:
-        memory = database.memory(Problem.of(game), evaluator)
-    best = memory.best()
-    if best is not None:
-        return make_moves(plain, machine, None, best.trace).after
-    decided = DecisionMemory(memory, game.program.nest).find()
-    return None if decided is None else make_moves(plain, machine, PASS, None, decided.answers).after
 
 
 class CompiledModel:

@@ -14,6 +14,7 @@ from functools import cache
 from importlib.metadata import version
 
 from pdojo.backends.common.file_cache import FileCache
+from pdojo.backends.common.processes import shared_map
 from pdojo.backends.common.source_digest import whole_digest
 from pdojo.backends.llvm.executable import assemble
 from pdojo.backends.llvm.objects import ObjectCode
@@ -23,8 +24,7 @@ from pdojo.dialect.machines.machine_file import machine_to_json
 from pdojo.dialect.notation import parse_notation
 from pdojo.files import cache_folder
 from pdojo.model.progress import progress
-from pdojo.search.engine.pool import shared_map
-from pdojo.search.tuning.scheduled_kernel import make_moves
+from pdojo.passes.scheduled_kernel import make_moves
 
 MOST_BYTES = 1 << 30
 """Limit of the cache in bytes."""

@@ -24,7 +24,7 @@ from pdojo.model.partition import partition
 
 if TYPE_CHECKING:
     from pdojo.model.compiled import CompiledModel
-    from pdojo.search.database import Database
+    from pdojo.passes.scheduled_kernel import Scheduler
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,22 +105,23 @@ class Model:
         machine: Machine | str | None = None,
         *,
         tune: Literal["none", "pass"] = "pass",
-        database: Database | None = None,
+        scheduler: Scheduler | None = None,
         threads: int | None = None,
         cached: bool = True,
     ) -> CompiledModel:
         """The model as a callable for this processor.
 
         `machine` is a description or its name; None is this processor. With `tune="pass"`, the machine's expert pass
-        makes moves on every kernel, and `database` gives the best known program where it has one; `none` compiles the
-        kernels as they are. `threads` is the number of threads for parallel scopes. With `cached`, kernels that were
-        compiled before come from the user's cache (`$XDG_CACHE_HOME/pdojo/kernels`), and others are added to it.
+        makes moves on every kernel for which `scheduler` knows no program (`pdojo.search.tuning.known.best_known` makes
+        schedulers); `none` compiles the kernels as they are. `threads` is the number of threads for parallel scopes.
+        With `cached`, kernels that were compiled before come from the user's cache (`$XDG_CACHE_HOME/pdojo/kernels`),
+        and others are added to it.
 
         Raises UsageError for an unknown machine or one of another kind.
         """
         from pdojo.model.compiled import compile_model
 
-        return compile_model(self, machine, tune=tune, database=database, threads=threads, cached=cached)
+        return compile_model(self, machine, tune=tune, scheduler=scheduler, threads=threads, cached=cached)
 
     def interpret(self, /, *arrays: Known, **named: Known) -> tuple[Known, ...]:
         """The outputs, computed by the reference interpreter: slow, and independent of code generation.

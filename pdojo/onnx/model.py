@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,9 @@ from pdojo.model.model import Model
 from pdojo.onnx.importing import NeedsInputs, import_graph
 from pdojo.onnx.operators.registry import UnsupportedNode
 from pdojo.onnx.protos import declared_type, read_model
-from pdojo.search.database import Database
+
+if TYPE_CHECKING:
+    from pdojo.search.database import Database
 
 Outputs: TypeAlias = Any
 """The array of the only output, or a tuple."""
@@ -153,10 +155,18 @@ class OnnxModel:
         database: Database | None = None,
         threads: int | None = None,
     ) -> CallableOnnxModel:
-        """The model as a callable for this processor; the parameters and errors are those of `Model.compile`."""
+        """The model as a callable for this processor; the parameters and errors are those of `Model.compile`.
+
+        `database` gives the best known program of a kernel where it has one.
+        """
         described = described_machine(machine, tune, threads)
+        scheduler = None
+        if database is not None:
+            from pdojo.search.tuning.known import best_known
+
+            scheduler = best_known(database)
         return CallableOnnxModel(
-            self, lambda model: model.compile(described, tune=tune, database=database, threads=threads)
+            self, lambda model: model.compile(described, tune=tune, scheduler=scheduler, threads=threads)
         )
 
     def _given(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Known]:

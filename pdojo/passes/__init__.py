@@ -1,1 +1,1 @@
-"""Tuning by kind of machine: a folder for each, with expert passes, proposals and a cost model."""
+"""Expert passes: a folder for each kind of machine, with its cost model; kernels after a pass, verified."""

@@ -1,4 +1,4 @@
-"""Kinds of machine: the expert passes, evaluators and proposals of each.
+"""Kinds of machine: the expert passes of each, and its cost model.
 
 A kind has the name of the machine's backend. It is a folder here, or an entry point of the group `pdojo.kinds`.
 """
@@ -7,36 +7,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.plugins import KINDS, find
+from pdojo.dialect.view.nest import Nest
 from pdojo.errors import PluginError, UsageError
-from pdojo.search.contract.evaluation import Evaluator
 
 if TYPE_CHECKING:
     from pdojo.passes.common.builder import PassBuilder
-    from pdojo.search.neighbourhoods.proposals import Proposals
 
 ExpertPass: TypeAlias = "Callable[[PassBuilder], None]"
 """Makes moves; it may leave questions open (`PassBuilder.choices`), whose answers are raced."""
-MakeEvaluator: TypeAlias = Callable[[Machine, KernelOp, int], Evaluator]
-"""Makes an evaluator for a machine and a plain kernel, with a seed. The caller closes it."""
+
+
+class Estimate(Protocol):
+    """An estimated cost: a dataclass, whose other fields are shown as its parts."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def cycles(self) -> float:
+        """Cycles of one call."""
+        ...
 
 
 @dataclass(frozen=True)
-class EvaluatorKind:
-    """A kind of evaluator."""
+class CostModel:
+    """Estimates of costs."""
 
-    make: MakeEvaluator
-    version: Callable[[], object]
-    """Everything that its costs depend on, besides machine and program; stored costs of other versions are not used.
-
-    `Backend.environment` describes the surroundings of a run for people and reports.
-    """
-    runs: bool = True
-    """True if programs run or are simulated; False if costs are estimates."""
+    estimate: Callable[[Nest, Machine], Estimate | None]
+    """The cost of one call; None for programs outside of the model."""
+    version: int
+    """The version of the model: costs of other versions are not comparable."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +48,12 @@ class MachineKind:
 
     passes: Mapping[str, Callable[[], ExpertPass]]
     """Expert passes by name, weakest first; each is imported when it is needed (`pdojo.dialect.plugins.lazy`)."""
-    evaluators: Mapping[str, EvaluatorKind]
-    """Evaluators by name; the first one is the default."""
-    proposals: Callable[[], Proposals] | None = None
-    """Alternatives to a trace; None if there are none."""
+    model: Callable[[], CostModel] | None = None
+    """Imports the cost model; None if there is none."""
 
 
 _OWN = {
-    "": "pdojo.passes.cpu.kind:ANY",
+    "": "pdojo.passes.cpu.kind:CPU",
     "cuda": "pdojo.passes.gpu.kind:GPU",
     "hip": "pdojo.passes.gpu.kind:GPU",
     "llvm": "pdojo.passes.cpu.kind:CPU",

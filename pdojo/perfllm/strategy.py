@@ -23,8 +23,9 @@ from pdojo.perfllm.screening import Screen
 from pdojo.perfllm.settings import Settings
 from pdojo.perfllm.storing import dump, load
 from pdojo.search.contract.evaluation import JSON
+from pdojo.search.contract.neighbourhood import Neighbourhood
 from pdojo.search.contract.node import Node, Proposal
-from pdojo.search.neighbourhoods import Neighbourhood
+from pdojo.search.contract.strategy import StrategyKind, StrategyOptions
 from pdojo.search.neighbourhoods.lengths import lengths
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
@@ -306,3 +307,10 @@ def _restored(stored: Sequence[Sequence[Any]], nodes: Mapping[int, Node]) -> lis
             raise UsageError(f"there is no program {number}")
         found.append(replace(nodes[number], moves=tuple(Move.parse(text) for text in texts), parent=parent))
     return found
+
+
+def _made(steps: int, options: StrategyOptions | None) -> PerfLLM:
+    return PerfLLM(steps, None if options is None else Settings.from_json(dict(options)))
+
+
+STRATEGY = StrategyKind(_made, lambda text: Settings.parse(text).to_json())

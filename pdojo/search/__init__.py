@@ -1,1 +1,1 @@
-"""Choosing moves: expert passes and searches."""
+"""Searches for faster programs: evaluators, strategies, races, database, tuning. Compiling needs none of it."""

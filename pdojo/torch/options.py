@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args, get_type_hints
 
+from pdojo.budget import Budget
 from pdojo.errors import UsageError, did_you_mean
-from pdojo.search.contract.progress import Budget
 
 Tuning = Literal["none", "pass", "search"]
 

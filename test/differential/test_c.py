@@ -29,8 +29,8 @@ from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
 from pdojo.kernels import workload
+from pdojo.names import EXPERT_PASSES
 from pdojo.passes.passes import play_pass
-from pdojo.search.contract.names import EXPERT_PASSES
 from pdojo.transforms.game import Game
 from property.kernels import kernel_texts
 from sample import sampled

@@ -27,7 +27,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import LoweringError
 from pdojo.kernels import workload
-from pdojo.search.tuning.scheduled_kernel import make_moves
+from pdojo.passes.scheduled_kernel import make_moves
 
 ZEN4 = "x86-64-zen4"
 DOTS = {"matmul_i8": "vpdpbusd_512_broadcast", "matmul_bf16": "vdpbf16ps_512_broadcast"}

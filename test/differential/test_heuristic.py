@@ -28,7 +28,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
 from pdojo.kernels import LONG, kernel_names, workload
 from pdojo.kernels.meaning import meaning
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
+from pdojo.passes.scheduled_kernel import ScheduledKernel, make_moves
 from sample import sampled
 
 SHAPES = {

@@ -24,7 +24,7 @@ from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import kernel_names
 from pdojo.math.functions import FUNCTIONS
-from pdojo.search.tuning.scheduled_kernel import make_moves
+from pdojo.passes.scheduled_kernel import make_moves
 from property.kernels import kernel_texts
 from sample import sampled
 

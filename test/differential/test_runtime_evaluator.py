@@ -19,7 +19,7 @@ from pdojo.backends.measure import (
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
 from pdojo.search.contract.evaluation import Candidate
-from pdojo.search.engine.racing import TimingRequest
+from pdojo.search.contract.racing import TimingRequest
 from pdojo.search.evaluators.runtime import RuntimeEvaluator
 from pdojo.transforms.game import Game
 

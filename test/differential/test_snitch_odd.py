@@ -19,8 +19,8 @@ from pdojo.dialect.semantics.interpreter import interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import NotationError
 from pdojo.kernels import Workload, kernel_names, workload
-from pdojo.search.contract.names import EXPERT_PASSES
-from pdojo.search.tuning.scheduled_kernel import make_moves
+from pdojo.names import EXPERT_PASSES
+from pdojo.passes.scheduled_kernel import make_moves
 
 SIZES = ((5, 7, 3, 9, 11), (3, 5, 7), (5, 3), (3,), (3, 5, 4), (4, 6), (6, 4, 8, 5), (1, 3, 1, 3, 5))
 """The sizes of a kernel in turn, odd ones first; then for kernels that halve an axis, and for large ones."""

@@ -19,9 +19,9 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import workload
-from pdojo.search.contract.names import EXPERT_PASSES
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
-from pdojo.search.tuning.verify import verify_moves
+from pdojo.names import EXPERT_PASSES
+from pdojo.passes.scheduled_kernel import ScheduledKernel, make_moves
+from pdojo.passes.verification.verify import verify_moves
 from pdojo.snitch_sim.simulator import Result
 from pdojo.transforms.trace import Trace
 

@@ -25,8 +25,8 @@ from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.semantics.interpreter import interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import SimulationError
-from pdojo.search.contract.names import EXPERT_PASSES
-from pdojo.search.tuning.scheduled_kernel import make_moves
+from pdojo.names import EXPERT_PASSES
+from pdojo.passes.scheduled_kernel import make_moves
 from pdojo.snitch_sim.assembler import assemble
 
 HEAD = """\

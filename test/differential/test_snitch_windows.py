@@ -20,8 +20,8 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.semantics.interpreter import interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import workload
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
-from pdojo.search.tuning.verify import verify_moves
+from pdojo.passes.scheduled_kernel import ScheduledKernel, make_moves
+from pdojo.passes.verification.verify import verify_moves
 from pdojo.snitch_sim.simulator import Result
 
 

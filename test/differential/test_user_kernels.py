@@ -20,7 +20,7 @@ from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.rules.validate import validate
 from pdojo.kernels import kernel_names
-from pdojo.search.tuning.scheduled_kernel import make_moves
+from pdojo.passes.scheduled_kernel import make_moves
 
 FILES = sorted((Path(__file__).parent / "user_kernels").glob("*.pdojo"))
 TOLERANCE = {"f32": 1e-4, "f64": 1e-12}

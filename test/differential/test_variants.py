@@ -22,7 +22,7 @@ from pdojo.kernels import workload
 from pdojo.kernels.meaning import meaning
 from pdojo.passes.common.loops import is_copy
 from pdojo.passes.cpu import contraction, dots
-from pdojo.search.tuning.scheduled_kernel import make_moves
+from pdojo.passes.scheduled_kernel import make_moves
 
 SMALL_CACHES = replace(host(), cache_bytes=(1 << 10, 4 << 10), threads=2)
 """This processor with caches that small arrays exceed, so that tests of moments meet its questions."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
+from typing import TYPE_CHECKING
 
 from pdojo_tools.library.reporter import BuildReporter
 from pdojo_tools.phases import phase
@@ -16,7 +17,9 @@ from pdojo.library.build import build_library
 from pdojo.library.findings import Listener
 from pdojo.library.spec import LibrarySpec
 from pdojo.library.verify import check_proof
-from pdojo.search.database import Database
+
+if TYPE_CHECKING:
+    from pdojo.search.database import Database
 
 
 def make(given: argparse.Namespace, spec: LibrarySpec) -> None:
@@ -26,7 +29,7 @@ def make(given: argparse.Namespace, spec: LibrarySpec) -> None:
         models = _models(given)
     measured = spec.tuning.measure
     with ExitStack() as stack:
-        database = stack.enter_context(Database(given.database) if measured else nullcontext())
+        database = stack.enter_context(_database(given.database) if measured else nullcontext())
         if given.ray is not None:
             from pdojo_tools.library.on_cluster import search_on_cluster
 
@@ -53,6 +56,12 @@ def make(given: argparse.Namespace, spec: LibrarySpec) -> None:
         highlight=False,
         soft_wrap=True,
     )
+
+
+def _database(path: str | None) -> Database:
+    from pdojo.search.database import Database
+
+    return Database(path)
 
 
 class _Steps(Listener):

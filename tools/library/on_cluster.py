@@ -16,10 +16,10 @@ from pdojo.dialect.machines.machine_file import machine_facts
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
-from pdojo.library.choosing import Chooser
 from pdojo.library.entries import entries_of
 from pdojo.library.levels import levels_of
 from pdojo.library.spec import LibrarySpec, TuningSpec
+from pdojo.library.tuning import DatabaseTuner
 from pdojo.search.database import Database
 from pdojo.search.evaluators.cluster import Cluster, Connection
 
@@ -33,9 +33,9 @@ def search_on_cluster(
     (level,) = (each for each in levels_of(spec, measure=True) if each.is_measured)
     entries = entries_of(spec, models)
     with Database(given.database) as database:
-        chooser = Chooser(spec.tuning, database)
-        lacking = [each for each in entries if each.is_tuned and chooser.known(each, level) is None]
-        tasks = [chooser.task(entry, level) for entry in lacking if entry.dispatch == "exact"]
+        tuner = DatabaseTuner(spec.tuning, database)
+        lacking = [each for each in entries if each.is_tuned and tuner.known(each, level) is None]
+        tasks = [tuner.task(entry, level) for entry in lacking if entry.dispatch == "exact"]
         if not tasks:
             return
         with phase(console, f"connecting to {given.ray}"):
@@ -54,7 +54,7 @@ def search_on_cluster(
             finally:
                 cluster.close()
         for task, chapter in zip(tasks, session.chapters, strict=True):
-            chooser.keep(task, chapter.result.trace)
+            tuner.keep(task, chapter.result.trace)
 
 
 def _options(given: argparse.Namespace, plan: TuningSpec, titles: Sequence[str]) -> argparse.Namespace:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
@@ -13,11 +12,6 @@ from pdojo_tools.tuning.limits import duration, many
 from rich.console import Console
 
 from pdojo.library.programs import BuildListener, Finished, Job
-from pdojo.search.contract.progress import Progress
-from pdojo.search.tuning.run import Baselines, SearchRun
-
-OFTEN = 10.0
-"""Seconds between two details of a search."""
 
 
 class BuildReporter(BuildListener):
@@ -77,25 +71,6 @@ class BuildReporter(BuildListener):
     def detail(self, what: str) -> None:
         """Show a part of the present step."""
         self._tell(what)
-
-    @contextmanager
-    def doing(self, what: str) -> Generator[Callable[[str], None]]:
-        """Show a step of tuning as a detail of its program."""
-        self._tell(what)
-        yield self._tell
-
-    @contextmanager
-    def searching(self, search: SearchRun, baselines: Baselines) -> Generator[Callable[[Progress], None]]:
-        """Show the progress of a search from time to time."""
-        last = time.monotonic()
-
-        def tell(progress: Progress) -> None:
-            nonlocal last
-            if time.monotonic() - last > OFTEN:
-                last = time.monotonic()
-                self._tell(f"{many(progress.evaluations, 'evaluation')}, {progress.doing}")
-
-        yield tell
 
     def _show(self, what: str) -> None:
         self._phase.close()

@@ -12,7 +12,7 @@ from pdojo_tools.playing.session import PlaySession
 from pdojo_tools.programs import load_kernel, machine_for
 
 from pdojo.errors import UsageError
-from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
+from pdojo.passes.scheduled_kernel import assume_alignment, make_moves
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
 

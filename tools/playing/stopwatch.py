@@ -11,7 +11,7 @@ from pdojo_tools.playing.session import State
 from pdojo.backends.measure import KernelReference, MeasuredProgram, Options, Outcome, PhaseEvent, Success, cost_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import MeasurementError
-from pdojo.search.tuning.timing import Stopwatch
+from pdojo.passes.verification.running import Stopwatch
 
 _GIVEN_UP = "the measurement was given up"
 

@@ -20,6 +20,7 @@ from rich.console import Console
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import UsageError
 from pdojo.passes.passes import play_pass
+from pdojo.passes.scheduled_kernel import assume_alignment
 from pdojo.perfllm.encoders import encoder
 from pdojo.perfllm.policy import identity_of
 from pdojo.perfllm.training.kernels import TrainingKernel
@@ -27,7 +28,6 @@ from pdojo.perfllm.training.players import Here, OnRay, Players, Processes
 from pdojo.perfllm.training.trainer import EpisodeRow, Trainer
 from pdojo.search.database import Database, Problem
 from pdojo.search.evaluators.named import check_runs_here, evaluator_for, make_evaluator
-from pdojo.search.tuning.scheduled_kernel import assume_alignment
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
 

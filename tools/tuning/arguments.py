@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 
 from pdojo_tools.command import Arguments, add_align, add_json, add_machine, positive, random_seed
 
+from pdojo.budget import EVALUATIONS, Budget
 from pdojo.errors import UsageError, did_you_mean
-from pdojo.perfllm.settings import Settings
-from pdojo.search.contract.names import EVALUATORS, EXPERT_PASSES, NEIGHBOURHOODS, STRATEGIES
-from pdojo.search.contract.progress import EVALUATIONS, Budget
+from pdojo.names import EVALUATORS, EXPERT_PASSES, NEIGHBOURHOODS, strategy_names
 
 DESCRIPTION = """Tune kernels by an expert pass and by search, verify them, and measure what that gained.
 
@@ -93,7 +92,8 @@ def _add_kernels(parser: Arguments) -> None:
 
 def _add_search(parser: Arguments) -> None:
     add = parser.add_argument_group("search").add_argument
-    add("--search", type=_names("strategy", STRATEGIES), metavar="STRATEGY", help=f"search by {', '.join(STRATEGIES)}")
+    known = strategy_names()
+    add("--search", type=_names("strategy", known), metavar="STRATEGY", help=f"search by {', '.join(known)}")
     add(
         "--neighbourhood",
         type=_names("neighbourhood", NEIGHBOURHOODS),
@@ -113,9 +113,8 @@ def _add_search(parser: Arguments) -> None:
     )
     add(
         "--agent",
-        type=_agent,
         metavar="NAME=VALUE,...",
-        help="hyper-parameters of perfllm: encoder=hf:FOLDER, target=sum, granularity=both; see docs/perfllm.md",
+        help="options of the strategy, as perfllm has them: encoder=hf:FOLDER, granularity=both; see docs/perfllm.md",
     )
     add(
         "--proposers",
@@ -186,13 +185,6 @@ def _names(kind: str, known: Sequence[str]) -> Callable[[str], list[str]]:
         return list(dict.fromkeys(names))
 
     return parse_names
-
-
-def _agent(text: str) -> Settings:
-    try:
-        return Settings.parse(text)
-    except UsageError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _budget(text: str) -> Budget:

@@ -12,13 +12,12 @@ from pdojo_tools.calibrating import calibrate_once
 from pdojo_tools.outputs import write_json
 from pdojo_tools.phases import phase
 from pdojo_tools.tables import print_trace
-from pdojo_tools.tuning.choices import check_search, check_subject
 from pdojo_tools.tuning.task import subjects_of
 from rich.console import Console
 
 if TYPE_CHECKING:
+    from pdojo.passes.task import TuningTask
     from pdojo.search.evaluators.cluster import Connection
-    from pdojo.search.tuning.task import TuningTask
 
 WIDTH = 140
 """Width of comparison tables in files."""
@@ -26,7 +25,10 @@ WIDTH = 140
 
 def begin(given: argparse.Namespace, command: Sequence[str]) -> None:
     """Run the command line. Raises PdojoError."""
-    check_search(given)
+    if given.search is not None or given.compare:
+        from pdojo_tools.tuning.choices import check_search
+
+        check_search(given)
     console = Console(stderr=given.json)
     if given.compare:
         if not console.is_terminal:
@@ -58,8 +60,11 @@ def _tune(
     with phase(console, "kernels and traces"):
         host = None if connection is None else connection.host()
         subjects = [task for title in given.programs for task in subjects_of(title, given, host)]
-    for subject in subjects:
-        check_subject(given, subject.machine)
+    if given.search is not None:
+        from pdojo_tools.tuning.choices import check_subject
+
+        for subject in subjects:
+            check_subject(given, subject.machine)
     facts = ((each.machine.name, each.machine.threads, each.alignment) for each in subjects)
     for name, threads, alignment in dict.fromkeys(facts):
         console.print(f"machine {name}, {threads} threads; callers align arrays to {alignment} bytes")

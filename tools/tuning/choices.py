@@ -8,8 +8,9 @@ import os
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import UsageError
+from pdojo.search.contract.strategy import Breeder, StrategyOptions, check_proposers
 from pdojo.search.evaluators.named import check_runs_here, estimating_evaluator, evaluator_for
-from pdojo.search.strategies import Breeder, check_proposers, strategy
+from pdojo.search.strategies import has_options, options_of, strategy
 from pdojo.search.tuning.run import SearchConfig, usual_neighbourhood
 
 
@@ -21,14 +22,22 @@ def check_search(given: argparse.Namespace) -> None:
     if given.machine is not None and (given.search is not None or given.compare):
         evaluator_for(machine(given.machine), given.evaluator)
     for name in given.search or ():
-        searching = strategy(name, agent=given.agent if name == "perfllm" or not given.compare else None)
+        searching = strategy(name, options=options_for(given, name))
         check_proposers(searching, given.proposers or 1)
+
+
+def options_for(given: argparse.Namespace, name: str) -> StrategyOptions | None:
+    """The options of a strategy by `--agent`, which in a comparison is for the strategies that have options.
+
+    Raises UsageError for wrong options.
+    """
+    if given.agent is None or (given.compare and not has_options(name)):
+        return None
+    return options_of(name, given.agent)
 
 
 def check_subject(given: argparse.Namespace, described: Machine) -> None:
     """Check the options that depend on the machine. Raises UsageError."""
-    if given.search is None and not given.compare:
-        return
     name = evaluator_of(given, described)
     if given.ray is not None:
         return
@@ -66,14 +75,14 @@ def plan_of(given: argparse.Namespace, described: Machine) -> SearchConfig:
         given.start,
         given.seed,
         given.fresh,
-        given.agent,
+        options_for(given, given.search[0]),
         given.proposers or _usual_proposers(given),
     )
 
 
 def _usual_proposers(given: argparse.Namespace) -> int:
     """One proposer per processor; 1 for strategies without batches, and on a cluster, which searches many kernels."""
-    searching = strategy(given.search[0], agent=given.agent)
+    searching = strategy(given.search[0], options=options_for(given, given.search[0]))
     if given.ray is not None or not isinstance(searching, Breeder):
         return 1
     return min(searching.batch, len(os.sched_getaffinity(0)))

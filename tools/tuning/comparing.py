@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pdojo_tools.outputs import check_writable, write_json
 from pdojo_tools.tuning.arguments import SEEDS
-from pdojo_tools.tuning.choices import check_subject, neighbourhoods_for
+from pdojo_tools.tuning.choices import check_subject, neighbourhoods_for, options_for
 from pdojo_tools.tuning.comparing_plot import MISSING, write_plots
 from pdojo_tools.tuning.curves import JSON, NEAR, Curve, Key, ReferenceCosts, SearchComparison, SearchStatistics
 from pdojo_tools.tuning.live import Display
@@ -20,12 +20,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from pdojo.backends.common.gc_pause import collect_now
+from pdojo.budget import Budget
 from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.dialect.machines.machine_file import machine_to_json
 from pdojo.errors import MeasurementError, UsageError
+from pdojo.names import strategy_names
+from pdojo.passes.task import TuningTask
 from pdojo.search.contract.evaluation import Evaluator
-from pdojo.search.contract.names import STRATEGIES
-from pdojo.search.contract.progress import Budget, Ending
+from pdojo.search.contract.progress import Ending
 from pdojo.search.database import Database, Problem
 from pdojo.search.database.schema import canonical, digest
 from pdojo.search.engine.search import search
@@ -33,7 +35,6 @@ from pdojo.search.evaluators.named import evaluator_for, make_evaluator, version
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.strategies import strategy
 from pdojo.search.tuning.run import Baselines, baselines_of
-from pdojo.search.tuning.task import TuningTask
 
 OUTPUT = "pdojo-compare.json"
 SHORT = 12
@@ -80,7 +81,7 @@ def _output(given: str | None) -> Path:
 def _available(console: Console) -> list[str]:
     """The strategies whose packages are installed."""
     found: list[str] = []
-    for name in STRATEGIES:
+    for name in strategy_names():
         try:
             strategy(name)
         except UsageError as error:
@@ -170,7 +171,7 @@ class _Work:
             result = search(
                 subject.start(self.given.start),
                 evaluator,
-                strategy(chosen, evaluations, self.given.agent if chosen == "perfllm" else None),
+                strategy(chosen, evaluations, options_for(self.given, chosen)),
                 neighbourhood(near),
                 budget,
                 seed,

@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from math import inf
 
-from pdojo_tools.phases import phase
-from pdojo_tools.tables import TableRow, measurements, print_program, print_trace, timing_notes
+from pdojo_tools.tables import TableRow, measurements, timing_notes
 from pdojo_tools.tuning.limits import cost_text, duration, many
 from pdojo_tools.tuning.live import Display, best_text
+from pdojo_tools.tuning.pass_reporter import PassReporter
 from rich.console import Console
 
 from pdojo.backends.calling.arrays import parameters_of
-from pdojo.backends.common.binding import binding_note
 from pdojo.backends.measure import Ok
 from pdojo.backends.measure.arrays import data_bytes
 from pdojo.dialect.view.build import nest_of
+from pdojo.passes.task import TuningTask
 from pdojo.search.contract.progress import Progress
 from pdojo.search.tuning.run import Baselines, SearchOutcome, SearchRun
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
-from pdojo.search.tuning.task import TuningTask
 from pdojo.search.tuning.timing import Timed
 from pdojo.search.tuning.variants import Raced
-from pdojo.search.tuning.verify import Verification
 from pdojo.search.tuning.workflow import TuneListener
 
 
-class ConsoleReporter(TuneListener):
+class ConsoleReporter(PassReporter, TuneListener):
     """Prints the progress of tuning a kernel."""
 
     def __init__(self, console: Console, subject: TuningTask) -> None:
-        self._console = console
-        self._subject = subject
+        super().__init__(console, subject)
         self.has_found = False
         """True after the search has ended."""
-
-    def say(self, text: str) -> None:
-        """Print a line."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-    def doing(self, what: str) -> AbstractContextManager[Callable[[str], None]]:
-        """Show the current step."""
-        return phase(self._console, what)
 
     def searching(self, search: SearchRun, baselines: Baselines) -> AbstractContextManager[Display]:
         """Show the progress of the search."""
@@ -78,20 +66,6 @@ class ConsoleReporter(TuneListener):
                 f"{n} {kind} ({found.examples.get(kind, '')})" for kind, n in result.progress.failures.items()
             )
             self.say(f"failed: {kinds}")
-
-    def chosen(self, tuning: ScheduledKernel, note: str) -> None:
-        """Print the programs before and after, and the trace."""
-        if note:
-            self.say(note)
-        print_program(self._console, "before", tuning.before)
-        print_program(self._console, "after", tuning.after)
-        print_trace(self._console, "trace", tuning)
-        if note := binding_note(nest_of(tuning.after), self._subject.machine):
-            self.say(note)
-
-    def verified(self, decision: Verification) -> None:
-        """Print the verification."""
-        self._console.print(decision.said, highlight=False, markup=False, soft_wrap=True)
 
     def recalled(self, moment: str) -> None:
         """Print that the measurement is an earlier one."""

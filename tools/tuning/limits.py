@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pdojo.search.contract.progress import Budget
+from pdojo.budget import Budget
 
 
 def many(count: int, what: str) -> str:

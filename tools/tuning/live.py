@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from pdojo.search.contract.progress import Budget, Progress
+from pdojo.budget import Budget
+from pdojo.search.contract.progress import Progress
 from pdojo.search.tuning.run import Baselines
 
 REDRAW = 1.0

@@ -24,16 +24,16 @@ from pdojo.backends.measure.outcome import outcome_from_json
 from pdojo.backends.registry import backend_of
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.files import default_database
-from pdojo.search.contract.evaluation import Candidate
+from pdojo.passes.task import TuningTask
+from pdojo.search.contract.evaluation import Candidate, reason
+from pdojo.search.contract.racing import STAGES, TimingRequest
 from pdojo.search.database.database import Database
 from pdojo.search.engine.campaign import Task, TaskStage, TaskStanding, Turn, campaign
 from pdojo.search.engine.costs import LAST
-from pdojo.search.engine.racing import STAGES, TimingRequest
 from pdojo.search.evaluators.cluster import Cluster, OnCluster
 from pdojo.search.evaluators.cluster.evaluator import WORKER_LOST
 from pdojo.search.tuning.result import TuneResult
-from pdojo.search.tuning.run import SearchOutcome, SearchRun, reason
-from pdojo.search.tuning.task import TuningTask
+from pdojo.search.tuning.run import SearchOutcome, SearchRun
 from pdojo.search.tuning.timing import Timed
 from pdojo.search.tuning.workflow import require_timed, settle, verify_found
 from pdojo.transforms.game import Game

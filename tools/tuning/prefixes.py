@@ -20,8 +20,6 @@ from pdojo.backends.measure import (
     cost_of,
 )
 from pdojo.backends.registry import backend_of
-from pdojo.search.contract.evaluation import Candidate
-from pdojo.search.evaluators.analytical import Analytical
 from pdojo.transforms.game import Game, fingerprint_of
 
 SLOW = 0.5
@@ -126,6 +124,9 @@ def simulate_prefixes(game: Game, seed: int, tell: Callable[[str], None]) -> lis
 
 def estimate_prefixes(game: Game) -> list[Prefix]:
     """All programs of the trace with the model's costs."""
+    from pdojo.search.contract.evaluation import Candidate
+    from pdojo.search.evaluators.analytical import Analytical
+
     machine = game.machine
     texts = [MeasuredProgram.of(program.kernel, machine) for program in game.programs]
     found = Analytical(machine).evaluate([Candidate(program, fingerprint_of(program.text)) for program in texts])

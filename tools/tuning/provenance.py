@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pdojo_tools.tuning.limits import budget_text
 
 from pdojo.backends.registry import backend_of
-from pdojo.search.tuning.result import TuneResult
+from pdojo.passes.tuned import PassedKernel
 from pdojo.transforms.game import fingerprint_of
 
+if TYPE_CHECKING:
+    from pdojo.search.tuning.result import TuneResult
 
-def provenance(result: TuneResult, environment: Mapping[str, Any]) -> dict[str, Any]:
+
+def provenance(result: TuneResult | PassedKernel, environment: Mapping[str, Any]) -> dict[str, Any]:
     """Facts by name, in display order."""
     machine, subject, game, found = result.machine, result.subject, result.tuning.game, result.found
     facts: dict[str, Any] = {

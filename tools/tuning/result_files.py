@@ -10,7 +10,7 @@ from pdojo_tools.outputs import check_folder, check_writable, write_output
 
 from pdojo.errors import PdojoError, UsageError
 from pdojo.files import exists
-from pdojo.search.tuning.task import TuningTask
+from pdojo.passes.task import TuningTask
 from pdojo.transforms.trace import Trace
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from pdojo_tools.tuning.report.chapter import Chapter
 
 from pdojo.dialect.notation import print_notation
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
+from pdojo.passes.scheduled_kernel import ScheduledKernel
 
 
 def result_json(chapter: Chapter) -> dict[str, Any]:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pdojo_tools.outputs import write_json, write_output
 from pdojo_tools.phases import phase
-from pdojo_tools.tuning.choices import plan_of
-from pdojo_tools.tuning.console_reporter import ConsoleReporter
 from pdojo_tools.tuning.limits import cost_text, times_text
+from pdojo_tools.tuning.pass_reporter import PassReporter
 from pdojo_tools.tuning.prefixes import LEFT_OUT, prefixes_of
 from pdojo_tools.tuning.provenance import provenance
 from pdojo_tools.tuning.report.chapter import Chapter
@@ -26,16 +24,14 @@ from rich.rule import Rule
 from rich.table import Table
 
 from pdojo.backends.measure.environment import environment
-from pdojo.backends.registry import backend_of
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import MeasurementError, PdojoError
-from pdojo.search.database import Database
-from pdojo.search.evaluators.named import why_not_timed
-from pdojo.search.tuning.result import TuneResult
-from pdojo.search.tuning.task import TuningTask
-from pdojo.search.tuning.timing import FRESH
-from pdojo.search.tuning.workflow import tune_task
+from pdojo.passes.task import TuningTask
+from pdojo.passes.tuned import PassedKernel, tune_by_pass
 from pdojo.transforms.game import Game
+
+if TYPE_CHECKING:
+    from pdojo.search.tuning.result import TuneResult
 
 
 @dataclass
@@ -81,36 +77,19 @@ class TuneSession:
             raise MeasurementError(f"{len(failed)} of {len(subjects)} kernels have no result: {', '.join(failed)}")
 
     def _tune(self, number: int, subject: TuningTask) -> None:
-        given = self.given
-        plan = None if given.search is None else plan_of(given, subject.machine)
-        narrator = ConsoleReporter(self.console, subject)
-        missing = None if plan is None or given.no_measure else why_not_timed(plan.evaluator, subject.machine)
-        is_measured = not given.no_measure and missing is None
-        remembers = plan is not None or (is_measured and not backend_of(subject.machine).is_simulated)
-        try:
-            with Database(given.database) if remembers else nullcontext() as database:
-                result = tune_task(
-                    subject,
-                    plan,
-                    narrator,
-                    database=database,
-                    seed=given.seed or 0,
-                    is_measured=is_measured,
-                    rivals=() if plan is None else self.rivals(number, subject),
-                    is_fresh=given.fresh,
-                    with_plain=not given.no_plain,
-                )
-        except KeyboardInterrupt:
-            if narrator.has_found:
-                self.say_how_to_go_on()
-            raise
-        if missing is not None and result.found is not None and not result.is_interrupted:
-            estimate = cost_text(result.found.result.progress.best, result.found.unit)
-            self._say(f"nothing was timed, the model says {estimate}: {missing}")
-        self.conclude(number, result, with_prefixes=True, is_measured=is_measured)
+        if self.given.search is None and self.given.no_measure:
+            result = tune_by_pass(subject, PassReporter(self.console, subject))
+            self.conclude(number, result, with_prefixes=True, is_measured=False)
+            return
+        from pdojo_tools.tuning.searching import tune_by_measuring
+
+        found, is_measured = tune_by_measuring(
+            self.console, self.given, subject, lambda: self.rivals(number, subject), self.say_how_to_go_on
+        )
+        self.conclude(number, found, with_prefixes=True, is_measured=is_measured)
 
     def conclude(
-        self, number: int, result: TuneResult, *, with_prefixes: bool = False, is_measured: bool = True
+        self, number: int, result: TuneResult | PassedKernel, *, with_prefixes: bool = False, is_measured: bool = True
     ) -> None:
         """Store a result and add it to the report. Raises KeyboardInterrupt if it was interrupted.
 
@@ -142,6 +121,8 @@ class TuneSession:
         """The chapter with the costs after each move, if there is a report."""
         if self.given.report is None:
             return chapter
+        from pdojo.search.tuning.timing import FRESH
+
         found = chapter.result.found
         seed = FRESH + found.seed if measured and found is not None else self.given.seed or 0
         with phase(self.console, "the time after each move") as tell:
@@ -151,7 +132,7 @@ class TuneSession:
             self._say(f"the times after {len(left_out)} of {len(prefixes) - 1} moves are {LEFT_OUT}")
         return replace(chapter, prefixes=prefixes, unit=unit)
 
-    def _chapter(self, result: TuneResult) -> Chapter:
+    def _chapter(self, result: TuneResult | PassedKernel) -> Chapter:
         """The chapter of a result, with its provenance."""
         facts = provenance(result, self.environment or environment())
         return Chapter(result, facts={**facts, "command": shlex.join(["pdojo-tune", *self.command])})

@@ -11,8 +11,8 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
-from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
-from pdojo.search.tuning.task import TuningTask
+from pdojo.passes.scheduled_kernel import assume_alignment, make_moves
+from pdojo.passes.task import TuningTask
 from pdojo.transforms.trace import Trace
 
 

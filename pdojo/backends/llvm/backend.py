@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pdojo.backends.backend import Arrays, Listing
 from pdojo.backends.llvm.worker import CpuWorker
+from pdojo.backends.measure.pool import Workers
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.nest import Nest
@@ -44,6 +45,10 @@ class LLVMBackend:
     def runs(self) -> CpuWorker:
         """A worker process, which times programs in turns."""
         return CpuWorker()
+
+    def compilers(self, count: int | None = None) -> Workers:
+        """`count` processes that compile programs for a worker to load; None: one per processor."""
+        return Workers(count, CpuWorker)
 
     def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
         """Compile a kernel and call it once."""

@@ -82,6 +82,7 @@ class SnitchBackend:
     unit = "cycles"
     is_simulated = True
     device_folder = "snitch"
+    longest = LONGEST
 
     @property
     def listings(self) -> Mapping[str, Listing]:
@@ -104,6 +105,10 @@ class SnitchBackend:
         """Processes that run simulators."""
         return SimulatedRuns()
 
+    def simulators(self, count: int | None = None) -> Workers:
+        """`count` processes that run simulators; None: one per processor."""
+        return Workers(count, SnitchWorker)
+
     def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
         """Simulate a kernel once on the arrays `inputs`; returns the arrays that it writes."""
         from pdojo.backends.snitch.executable import load
@@ -123,17 +128,16 @@ class SnitchBackend:
 
     def environment(self) -> Mapping[str, Any]:
         """The digest of the source of lowering and simulator."""
-        return {"lowering and simulator": version()}
+        return {"lowering and simulator": self.version()}
+
+    def version(self) -> str:
+        """Digest of the source of lowering and simulator; only cycles with equal digests are comparable."""
+        return source_digest(*SOURCES)
 
 
 def _check_core(machine: Machine, threads: int, *, cold: bool = False) -> None:
     if cold or threads > 1:
         raise UsageError(f"{machine.name} is simulated as one core without caches; leave out --cold and --threads")
-
-
-def version() -> str:
-    """Digest of the source of lowering and simulator; only cycles with equal digests are comparable."""
-    return source_digest(*SOURCES)
 
 
 SNITCH = SnitchBackend()

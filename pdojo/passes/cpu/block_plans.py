@@ -23,7 +23,7 @@ from pdojo.passes.common.contraction import (
     tiles_of,
     uses,
 )
-from pdojo.passes.common.threads import balance
+from pdojo.passes.cpu.threads import balance
 
 FEW_APART = 4
 """Largest stride in elements at which a gather still touches few cache lines."""

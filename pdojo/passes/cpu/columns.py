@@ -17,8 +17,8 @@ from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.contraction import contraction_shape, spatial_loops
 from pdojo.passes.common.loops import isolate, jam, reorder
 from pdojo.passes.common.sums import split_terms
-from pdojo.passes.common.threads import small
 from pdojo.passes.cpu.contraction import MOST_TERMS
+from pdojo.passes.cpu.threads import small
 
 SMALL = 16384
 """Statement instances below which the order of loops does not matter, as all arrays are near."""

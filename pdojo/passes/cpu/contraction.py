@@ -33,7 +33,6 @@ from pdojo.passes.common.contraction import (
 )
 from pdojo.passes.common.dimensions import loop_variable
 from pdojo.passes.common.loops import is_copy, reorder, tile
-from pdojo.passes.common.threads import work
 from pdojo.passes.cpu.block_plans import (
     WORTH_PACKING,
     BlockPlan,
@@ -45,6 +44,7 @@ from pdojo.passes.cpu.block_plans import (
     times_read,
 )
 from pdojo.passes.cpu.epilogue import absorb_epilogue
+from pdojo.passes.cpu.threads import work
 from pdojo.passes.cpu.vectors import copy_squares
 
 MOST_TERMS = 64

@@ -42,8 +42,8 @@ from pdojo.passes.common.contraction import (
     uses,
 )
 from pdojo.passes.common.loops import reorder
-from pdojo.passes.common.threads import balance, work
 from pdojo.passes.common.units import ProductUnit, dot_units
+from pdojo.passes.cpu.threads import balance, work
 
 TILES = (1.0, 2.0, 4.0)
 """Costs of tile registers, in units of one instruction's time: issue of an instruction, issue of a load, latency of a

@@ -13,20 +13,20 @@ hints non-temporal stores for outputs that exceed the caches (`streams.py`).
 from __future__ import annotations
 
 from pdojo.passes.common.builder import PassBuilder
-from pdojo.passes.common.fusion import fuse_outer
 from pdojo.passes.common.greedy import place_buffers
 from pdojo.passes.common.loops import drop_unit_loops, flatten, unfold
 from pdojo.passes.common.output_sharing import share_outputs
 from pdojo.passes.common.reciprocals import share_reciprocals
-from pdojo.passes.common.threads import share_work
 from pdojo.passes.cpu.columns import join_terms, sum_columns
 from pdojo.passes.cpu.constants import bind_temporaries
 from pdojo.passes.cpu.contraction import tile_contractions
 from pdojo.passes.cpu.dots import use_dot_units
+from pdojo.passes.cpu.fusion import fuse_outer
 from pdojo.passes.cpu.panels import panel_columns
 from pdojo.passes.cpu.recurrences import join_recurrences
 from pdojo.passes.cpu.streams import join_rows, part_streams, stream
 from pdojo.passes.cpu.tall import split_tall
+from pdojo.passes.cpu.threads import share_work
 from pdojo.passes.cpu.vectors import part_temporaries, shrink_temporaries, unroll_groups, vectorize_statements
 from pdojo.passes.cpu.windows import part_windows
 

@@ -19,9 +19,9 @@ from pdojo.dialect.view.nest import Leaf, Scope, leaves_of
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.dimensions import Dimension, indexed_by, indices, loop_variable, spread
 from pdojo.passes.common.loops import isolate, reorder, tile
-from pdojo.passes.common.threads import EVEN, balance
 from pdojo.passes.cpu.block_plans import WAYS
 from pdojo.passes.cpu.columns import SMALL
+from pdojo.passes.cpu.threads import EVEN, balance
 from pdojo.passes.cpu.vectors import ACCUMULATORS, part_temporaries
 
 LEAST = 128

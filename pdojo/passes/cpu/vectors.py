@@ -12,7 +12,7 @@ from pdojo.dialect.view.nest import Access, Leaf, Node, Scope, fact
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.dimensions import indexed_by
 from pdojo.passes.common.loops import is_copy, tile
-from pdojo.passes.common.threads import costs_threads
+from pdojo.passes.cpu.threads import costs_threads
 from pdojo.transforms.structure.siblings import are_tied
 
 ACCUMULATORS = 2

@@ -12,7 +12,7 @@ from pdojo.dialect.view.storage import accesses_of, physical_index
 from pdojo.errors import IllegalMove
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.loops import Tiles, tile
-from pdojo.passes.common.threads import perfect
+from pdojo.passes.cpu.threads import perfect
 from pdojo.passes.gpu.launches import multiprocessors
 from pdojo.passes.gpu.threads import (
     ThreadLoops,

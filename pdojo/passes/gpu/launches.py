@@ -12,10 +12,10 @@ from pdojo.dialect.view.nest import Leaf, Node, Scope
 from pdojo.errors import IllegalMove
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.contraction import spatial_loops
-from pdojo.passes.common.fusion import align
 from pdojo.passes.common.loops import isolate, reorder
 from pdojo.passes.common.sums import Parts, split_terms
-from pdojo.passes.common.threads import work
+from pdojo.passes.cpu.fusion import align
+from pdojo.passes.cpu.threads import work
 from pdojo.passes.gpu.threads import collapse
 
 SMALL = 1 << 20

@@ -9,7 +9,7 @@ from pdojo.dialect.rules.lanes import lane_problem
 from pdojo.dialect.view.nest import Leaf
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.loops import sink, tile
-from pdojo.passes.common.threads import perfect
+from pdojo.passes.cpu.threads import perfect
 
 
 class ThreadLoops(NamedTuple):

@@ -13,10 +13,10 @@ from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.rules.streams import FPU_FUNCTIONS
 from pdojo.dialect.view.nest import Leaf, Node, Scope
 from pdojo.passes.common.builder import PassBuilder
-from pdojo.passes.common.fusion import CHEAP, inline
 from pdojo.passes.common.greedy import naive
 from pdojo.passes.common.loops import collapse_unit_loops, flatten, tile
 from pdojo.passes.common.reciprocals import share_reciprocals
+from pdojo.passes.cpu.fusion import CHEAP, inline
 from pdojo.passes.snitch.hardware import repeat, stream
 from pdojo.passes.snitch.interleaving import COPIES, interleave, is_kept
 from pdojo.passes.snitch.packing import contract, is_streamable, lanes_along, pack

@@ -7,11 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from pdojo.backends.common.processes import ATTEMPTS, Pool
 from pdojo.errors import MeasurementError
 from pdojo.perfllm.settings import Settings
 from pdojo.perfllm.training.episodes import EpisodeOrder, Played, Player
 from pdojo.perfllm.training.kernels import TrainingKernel
-from pdojo.search.engine.pool import ATTEMPTS, Pool
 from pdojo.search.evaluators.cluster.connection import Connection
 
 

@@ -8,7 +8,7 @@ from math import inf
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pdojo.backends.measure import MeasuredProgram
-from pdojo.backends.measure.outcome import JSON
+from pdojo.backends.measure.outcome import JSON, outcome_from_json
 from pdojo.dialect.view.nest import Nest
 from pdojo.transforms.game import Game, fingerprint_of
 
@@ -54,6 +54,15 @@ class Evaluation:
         return not self.failure
 
 
+def reason(evaluation: Evaluation) -> str:
+    """The reason for a failure, on one line."""
+    try:
+        text = outcome_from_json(evaluation.detail).summary
+    except ValueError:
+        text = str(evaluation.detail.get("message", evaluation.failure))
+    return text.splitlines()[0] if text else evaluation.failure
+
+
 Listener: TypeAlias = Callable[[str], None]
 """Receives the evaluator's current activity, in a few words, for progress displays."""
 
@@ -62,7 +71,7 @@ class Evaluator(Protocol):
     """Computes costs of programs.
 
     It is either `Computing`, with deterministic costs (a simulator, a model), or `Timing`
-    (`pdojo.search.engine.racing`), with measured, noisy costs.
+    (`pdojo.search.contract.racing`), with measured, noisy costs.
     """
 
     name: str

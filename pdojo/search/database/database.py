@@ -8,7 +8,7 @@ from typing import Self
 
 from pdojo.dialect.machines.machine_file import machine_facts
 from pdojo.errors import DatabaseError
-from pdojo.files import default_database
+from pdojo.files import default_database, existing_database
 from pdojo.search.contract.evaluation import Evaluator
 from pdojo.search.database.connection import DatabaseConnection
 from pdojo.search.database.memory import SearchMemory
@@ -35,11 +35,8 @@ class Database:
     @classmethod
     def existing(cls, path: str | Path | None = None) -> Database:
         """The file `path`, by default `default_database()`; an empty database in memory if there is no such file."""
-        try:
-            file = default_database() if path is None else Path(path)
-        except FileNotFoundError:  # The user has no home folder.
-            return cls.in_memory()
-        return cls(file, create=False) if file.exists() else cls.in_memory()
+        file = existing_database(path)
+        return cls.in_memory() if file is None else cls(file, create=False)
 
     @classmethod
     def in_memory(cls) -> Database:

@@ -12,12 +12,12 @@ from typing import Any, TypeAlias, cast
 from pdojo.errors import DatabaseError
 from pdojo.search.contract.evaluation import JSON, Evaluation
 from pdojo.search.contract.progress import HistoryRow
+from pdojo.search.contract.racing import Race
 from pdojo.search.database import checkpoints
 from pdojo.search.database.checkpoints import Checkpoint
 from pdojo.search.database.connection import Cells, DatabaseConnection
 from pdojo.search.database.rows import Key, insert, now, put, read_json
 from pdojo.search.database.schema import canonical
-from pdojo.search.engine.racing import Race
 from pdojo.transforms.trace import Trace
 
 _VOLATILE = ("huge_page_bytes",)

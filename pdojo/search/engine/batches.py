@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
+from pdojo.budget import Budget
 from pdojo.search.contract.evaluation import Evaluation, Evaluator
 from pdojo.search.contract.node import Node
-from pdojo.search.contract.progress import Budget, Listener, Times
+from pdojo.search.contract.progress import Listener, Times
+from pdojo.search.contract.strategy import Strategy
 from pdojo.search.database import SearchMemory, StoredRun
 from pdojo.search.engine.champion import Champion
 from pdojo.search.engine.clock import Clock
@@ -15,7 +17,6 @@ from pdojo.search.engine.costs import Costs, IncumbentFailed
 from pdojo.search.engine.incumbents import Incumbents
 from pdojo.search.engine.record import Asked, SearchRecord
 from pdojo.search.engine.reporting import progress
-from pdojo.search.strategies import Strategy
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
 

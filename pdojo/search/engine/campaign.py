@@ -10,15 +10,16 @@ from pathlib import Path
 from threading import Condition, Event, Thread
 from typing import Generic, TypeAlias, TypeVar
 
+from pdojo.budget import Budget
 from pdojo.errors import PdojoError, UsageError
 from pdojo.kernels import Workload
 from pdojo.search.contract.evaluation import Evaluator
-from pdojo.search.contract.progress import Budget, Progress, SearchResult
+from pdojo.search.contract.neighbourhood import Neighbourhood
 from pdojo.search.contract.progress import Listener as SearchListener
+from pdojo.search.contract.progress import Progress, SearchResult
+from pdojo.search.contract.strategy import Strategy
 from pdojo.search.database import Database
 from pdojo.search.engine.search import search
-from pdojo.search.neighbourhoods import Neighbourhood
-from pdojo.search.strategies import Strategy
 from pdojo.transforms.game import Game
 
 PAUSE = 0.2

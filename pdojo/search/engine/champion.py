@@ -8,9 +8,9 @@ from math import inf
 
 from pdojo.search.contract.evaluation import Candidate, Evaluation
 from pdojo.search.contract.node import Node
+from pdojo.search.contract.racing import Race
 from pdojo.search.engine.costs import Costs, RaceEntry
 from pdojo.search.engine.incumbents import IncumbentCandidate, Incumbents
-from pdojo.search.engine.racing import Race
 from pdojo.search.engine.record import SearchRecord
 from pdojo.transforms.game import Game
 

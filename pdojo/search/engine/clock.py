@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import perf_counter
 
-from pdojo.search.contract.progress import Budget
+from pdojo.budget import Budget
 from pdojo.search.database import StoredRun
 
 

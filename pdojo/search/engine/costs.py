@@ -8,8 +8,8 @@ from math import isfinite
 
 from pdojo.search.contract.evaluation import Candidate, Computing, Evaluation, Evaluator
 from pdojo.search.contract.progress import Times
+from pdojo.search.contract.racing import STAGES, Race, Timing, TimingRequest, race
 from pdojo.search.database import SearchMemory, StoredRun
-from pdojo.search.engine.racing import STAGES, Race, Timing, TimingRequest, race
 from pdojo.transforms.trace import Trace
 
 PROMISING = 1.1

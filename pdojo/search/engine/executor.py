@@ -11,15 +11,14 @@ from multiprocessing import current_process
 from pathlib import Path
 from random import Random
 from time import perf_counter
-from typing import Protocol
 
+from pdojo.backends.common.processes import Pool, needs_main
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.view.build import assign_ids, ids_of
 from pdojo.errors import UsageError
-from pdojo.search.contract.node import Node
-from pdojo.search.engine.pool import Pool, needs_main
-from pdojo.search.neighbourhoods import Neighbourhood
+from pdojo.search.contract.neighbourhood import Neighbourhood
+from pdojo.search.contract.strategy import Parents, ProposalExecutor
 from pdojo.search.neighbourhoods.crossing import cross
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
@@ -30,31 +29,9 @@ KEPT = 16
 """Number of states that a process keeps to make others from."""
 
 
-@dataclass(frozen=True)
-class Parents:
-    """The parents of a child, and its seed. Equal parents and seeds give the same child in every process."""
-
-    first: Node
-    second: Node | None
-    """The other parent of a cross; None for a neighbour of the first."""
-    seed: int
-
-
 def seed_of(random: Random) -> int:
     """A seed for a child."""
     return random.getrandbits(64)
-
-
-class ProposalExecutor(Protocol):
-    """Makes children."""
-
-    def of(self, wanted: Iterable[Parents]) -> Iterator[Game | None]:
-        """The children, in order; None for parents without a child."""
-        ...
-
-    def rest(self) -> None:
-        """Return when no child is being made. Children that were not taken yet are given up."""
-        ...
 
 
 def child(

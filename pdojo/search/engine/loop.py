@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from math import inf
 from random import Random
 
+from pdojo.budget import Budget
+from pdojo.search.contract.neighbourhood import Neighbourhood
 from pdojo.search.contract.node import Proposal
-from pdojo.search.contract.progress import Budget, Ending, SearchResult
+from pdojo.search.contract.progress import Ending, SearchResult
+from pdojo.search.contract.strategy import Breeder, ProposalExecutor, Strategy
 from pdojo.search.engine.batches import Batches
-from pdojo.search.engine.executor import ProposalExecutor
 from pdojo.search.engine.reporting import result
 from pdojo.search.engine.resuming import Checkpoints
-from pdojo.search.neighbourhoods import Neighbourhood
-from pdojo.search.strategies import Breeder, Strategy
 from pdojo.transforms.game import Game
 
 STALE = 1000

@@ -11,10 +11,9 @@ from pdojo.backends.measure import MeasuredProgram
 from pdojo.errors import NotationError, UsageError
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.contract.node import LoggedProposal, Node, Proposal
+from pdojo.search.contract.strategy import OutdatedState, Saved, Strategy
 from pdojo.search.database.checkpoints import Checkpoint
 from pdojo.search.engine.record import Asked, SearchRecord
-from pdojo.search.strategies import Saved, Strategy
-from pdojo.search.strategies.states import OutdatedState
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
 

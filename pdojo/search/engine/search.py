@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from random import Random
 
+from pdojo.budget import Budget
 from pdojo.errors import UsageError
 from pdojo.kernels import Workload
 from pdojo.search.contract.evaluation import JSON, Evaluator
-from pdojo.search.contract.progress import Budget, Listener, SearchResult
+from pdojo.search.contract.neighbourhood import Neighbourhood
+from pdojo.search.contract.progress import Listener, SearchResult
+from pdojo.search.contract.strategy import Strategy, check_proposers
 from pdojo.search.database import Database, Problem
 from pdojo.search.engine.batches import Batches
 from pdojo.search.engine.executor import proposal_executor
 from pdojo.search.engine.loop import SearchLoop
 from pdojo.search.engine.resuming import OldCheckpoint
-from pdojo.search.neighbourhoods import Neighbourhood
-from pdojo.search.strategies import Strategy, check_proposers
 from pdojo.transforms.game import Game
 
 

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import IllegalMove, LocationError, UsageError
-from pdojo.search.contract.evaluation import JSON
+from pdojo.search.contract.evaluation import JSON, reason
 from pdojo.search.environment.actions import Action, actions_of
 from pdojo.search.environment.reward_model import HARMLESS, OK, RewardModel
 from pdojo.search.environment.rules import Rules
 from pdojo.search.environment.validation import Validation, validate
-from pdojo.search.tuning.run import reason
 from pdojo.transforms.game import Game, fingerprint_of
 from pdojo.transforms.trace import Trace
 

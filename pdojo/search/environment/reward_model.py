@@ -15,11 +15,10 @@ from weakref import WeakSet
 
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.kernels import Workload
-from pdojo.search.contract.evaluation import Candidate, Evaluation, Evaluator
+from pdojo.search.contract.evaluation import Candidate, Evaluation, Evaluator, reason
 from pdojo.search.contract.progress import Times
 from pdojo.search.database import Database, Problem
 from pdojo.search.engine.costs import Costs
-from pdojo.search.tuning.run import reason
 from pdojo.transforms.game import Game
 
 OK = "Ok"

@@ -10,32 +10,26 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import machine_facts
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.build import nest_on
-from pdojo.passes.cpu.cost_model import estimate
-from pdojo.passes.gpu.cost_model import estimate_gpu
+from pdojo.passes.cost_model import MODEL
+from pdojo.passes.kind import CostModel
 from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
-
-VERSION = 2
-"""Version of the model: costs of other versions are not comparable."""
 
 
 class Analytical:
-    """Cycles estimated by `pdojo.passes.cpu.cost_model` for CPUs, and by `pdojo.passes.gpu.cost_model` for
-    GPUs.
-
-    Programs for other machines fail.
-    """
+    """Cycles estimated by a cost model; programs outside of the model fail."""
 
     name = "analytical"
     unit = "cycles"
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, model: CostModel = MODEL) -> None:
         self._machine = machine
+        self._model = model
 
     @property
     def settings(self) -> JSON:
         """The machine and the version of the model."""
         machine = machine_facts(self._machine)
-        return {"evaluator": self.name, "version": VERSION, "machine": machine}
+        return {"evaluator": self.name, "version": self._model.version, "machine": machine}
 
     def expect(self, candidate: Candidate) -> None:
         """Do nothing: an estimate is fast."""
@@ -47,7 +41,7 @@ class Analytical:
     def _evaluate(self, candidate: Candidate) -> Evaluation:
         start = perf_counter()
         nest = candidate.nest or nest_on(parse_notation(candidate.program.text)[0], self._machine)
-        cost = (estimate_gpu if self._machine.gpu.memory_bandwidth else estimate)(nest, self._machine)
+        cost = self._model.estimate(nest, self._machine)
         seconds = {"run": perf_counter() - start}
         if cost is None:
             return Evaluation.failed("NoModel", {"message": "the model knows no mappings of this program"}, seconds)

@@ -17,7 +17,7 @@ from pdojo.dialect.machines.machine_file import machine_facts
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
-from pdojo.search.engine.racing import STAGES, Race, TimingRequest
+from pdojo.search.contract.racing import STAGES, Race, TimingRequest
 from pdojo.search.evaluators.ahead import Ahead
 
 TIMING = Options(effort="search", budget=2.0, check=False, even=True)

@@ -38,7 +38,7 @@ from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Buffer, Constant, Index, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import physical_index, physical_shape
 from pdojo.math.functions import FUNCTIONS
-from pdojo.passes.common.threads import balance
+from pdojo.passes.cpu.threads import balance
 
 VERSION = 3
 """Version of the features: models of other versions are not comparable."""

@@ -2,44 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from random import Random
-from typing import Protocol, runtime_checkable
-
 from pdojo.errors import UsageError
-from pdojo.search.contract.evaluation import JSON
-from pdojo.search.contract.names import NEIGHBOURHOODS
-from pdojo.transforms.game import Game
-
-
-class Neighbourhood(Protocol):
-    """Draws random neighbours of states."""
-
-    @property
-    def name(self) -> str:
-        """One word, for command lines, tables and the database."""
-        ...
-
-    @property
-    def settings(self) -> JSON:
-        """Everything, besides the name, that proposals depend on; stored with a run."""
-        ...
-
-    def neighbour(self, game: Game, random: Random) -> Game | None:
-        """A new state near `game`, which stays unchanged; None if none was found.
-
-        The same state and the same random numbers give the same neighbour in every process.
-        """
-        ...
-
-
-@runtime_checkable
-class Listing(Protocol):
-    """A neighbourhood that can list the nearest neighbours."""
-
-    def nearest(self, game: Game, random: Random) -> Iterator[Game]:
-        """The nearest neighbours in random order, made lazily; some may repeat."""
-        ...
+from pdojo.names import NEIGHBOURHOODS
+from pdojo.search.contract.neighbourhood import Neighbourhood
 
 
 def neighbourhood(name: str) -> Neighbourhood:

@@ -1,4 +1,7 @@
-"""Proposals of a kind of machine for the heuristic neighbourhood (paper 4.2.1)."""
+"""Proposals for the heuristic neighbourhood (paper 4.2.1), by a machine's backend.
+
+Other packages add proposals by entry points of the group `pdojo.proposals`.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from random import Random
 from typing import TypeAlias
 
 from pdojo.dialect.machines.machine import Machine
-from pdojo.errors import UsageError
+from pdojo.dialect.plugins import PROPOSALS, find, plugins
+from pdojo.errors import PluginError, UsageError
 from pdojo.passes.common.builder import PassBuilder
-from pdojo.passes.kind import ExpertPass, kind_of_machine
+from pdojo.passes.kind import ExpertPass
 from pdojo.transforms.game import Game, Skipped
 from pdojo.transforms.move import Move
 
@@ -43,16 +47,21 @@ class Proposals:
     """Compensates for skipped moves of an edited trace; the last argument is `Edit.spared`."""
 
 
+_OWN = {"llvm": "pdojo.search.neighbourhoods.cpu:PROPOSALS"}
+
+
 def has_proposals(machine: Machine) -> bool:
-    """True if the machine's kind has proposals."""
-    return kind_of_machine(machine).proposals is not None
+    """True if there are proposals for the machine."""
+    return machine.backend in (*_OWN, *plugins(PROPOSALS, _OWN))
 
 
 def proposals_for(machine: Machine) -> Proposals:
-    """The proposals for a machine. Raises UsageError if its kind has none."""
-    found = kind_of_machine(machine).proposals
+    """The proposals for a machine. Raises UsageError if there are none, PluginError if its plugin is invalid."""
+    found = find(PROPOSALS, machine.backend, _OWN)
     if found is None:
         raise UsageError(
             f"the neighbourhood 'heuristic' has no proposals for {machine.name}, only for CPUs; use 'mutate' or 'edges'"
         )
-    return found()
+    if not isinstance(found, Proposals):
+        raise PluginError(f"the proposals '{machine.backend}' are a {type(found).__name__}; they must be Proposals")
+    return found

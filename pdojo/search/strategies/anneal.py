@@ -8,8 +8,9 @@ from math import exp, inf, log
 from random import Random
 
 from pdojo.search.contract.evaluation import JSON
+from pdojo.search.contract.neighbourhood import Neighbourhood
 from pdojo.search.contract.node import Node, Proposal
-from pdojo.search.neighbourhoods import Neighbourhood
+from pdojo.search.contract.strategy import StrategyKind
 from pdojo.search.strategies.states import NodeTable, dump, load, nodes_of
 
 LOWEST = 1e-300
@@ -93,3 +94,6 @@ class Anneal:
             return 1.0
         slower = log(max(node.cost, LOWEST)) - log(max(self.current.cost, LOWEST))
         return 1.0 if slower <= 0 else exp(-slower / self.temperature)
+
+
+STRATEGY = StrategyKind(lambda steps, _options: Anneal(steps))

@@ -11,9 +11,10 @@ from random import Random
 from typing import TypeAlias
 
 from pdojo.search.contract.evaluation import JSON
+from pdojo.search.contract.neighbourhood import Listing, Neighbourhood
 from pdojo.search.contract.node import Node, Proposal
-from pdojo.search.engine.executor import LocalExecutor, Parents, ProposalExecutor
-from pdojo.search.neighbourhoods import Listing, Neighbourhood
+from pdojo.search.contract.strategy import Parents, ProposalExecutor
+from pdojo.search.engine.executor import LocalExecutor
 from pdojo.search.strategies.proposed_set import ProposedSet
 from pdojo.transforms.game import Game
 

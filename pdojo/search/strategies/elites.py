@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from random import Random
 
 from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.search.contract.neighbourhood import Neighbourhood
 from pdojo.search.contract.node import Node
-from pdojo.search.engine.executor import Parents, seed_of
-from pdojo.search.neighbourhoods import Neighbourhood
+from pdojo.search.contract.strategy import Parents, StrategyKind
+from pdojo.search.engine.executor import seed_of
 from pdojo.search.strategies.batch_proposer import Around, BatchStrategy, Draw
 from pdojo.search.strategies.states import NodeTable, dump, load, nodes_of
 
@@ -129,3 +130,6 @@ def kind_of(node: Node) -> frozenset[str]:
     names = [move.name for move in node.moves]
     sums = {PARTS} if names.count(PARTS) > names.count(WHOLE) else set[str]()
     return frozenset(mappings | (memories & {Memory.REGISTER.value}) | sums)
+
+
+STRATEGY = StrategyKind(lambda _steps, _options: Elites())

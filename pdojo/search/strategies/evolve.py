@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 
+from pdojo.search.contract.neighbourhood import Listing, Neighbourhood
 from pdojo.search.contract.node import Node, Proposal
-from pdojo.search.engine.executor import Parents, seed_of
+from pdojo.search.contract.strategy import Parents, StrategyKind
+from pdojo.search.engine.executor import seed_of
 from pdojo.search.engine.restarts import taken_up
-from pdojo.search.neighbourhoods import Listing, Neighbourhood
 from pdojo.search.strategies.batch_proposer import Around, BatchStrategy, Draw
 from pdojo.search.strategies.states import NodeTable, dump, load, nodes_of
 
@@ -114,3 +115,6 @@ class Evolve(BatchStrategy):
         # The first parents are drawn uniformly; otherwise all members would descend from the first fast one.
         drawn = self.tournament if len(self.members) >= self.population else 1
         return min((self._random.choice(self.members) for _ in range(drawn)), key=lambda member: member.cost)
+
+
+STRATEGY = StrategyKind(lambda _steps, _options: Evolve())

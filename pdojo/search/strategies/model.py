@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from pdojo.errors import UsageError
 from pdojo.search.contract.evaluation import JSON
+from pdojo.search.contract.neighbourhood import Neighbourhood
 from pdojo.search.contract.node import Node, Proposal
-from pdojo.search.engine.executor import ProposalExecutor
+from pdojo.search.contract.strategy import ProposalExecutor, StrategyKind
 from pdojo.search.features.program import features
 from pdojo.search.features.structure import VERSION
-from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.strategies.sample import LOWEST, Sample
 from pdojo.search.strategies.states import dump, load
 
@@ -169,3 +169,6 @@ def import_learner() -> Any:
             "the strategy 'model' needs scikit-learn: pip install 'pdojo[search]', or use 'evolve'"
         ) from None
     return HistGradientBoostingRegressor, threadpool_limits
+
+
+STRATEGY = StrategyKind(lambda _steps, _options: ModelStrategy())

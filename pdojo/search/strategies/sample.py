@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
+from pdojo.search.contract.neighbourhood import Neighbourhood
 from pdojo.search.contract.node import Node, Proposal
-from pdojo.search.engine.executor import Parents, seed_of
-from pdojo.search.neighbourhoods import Neighbourhood
+from pdojo.search.contract.strategy import Parents, StrategyKind
+from pdojo.search.engine.executor import seed_of
 from pdojo.search.strategies.batch_proposer import BatchStrategy
 from pdojo.search.strategies.states import dump, load
 
@@ -77,3 +78,6 @@ class Sample(BatchStrategy):
         weights = self.weights()
         (parent,) = self._random.choices(self.parents, weights) if any(weights) else [self._root]
         return Parents(parent, None, seed_of(self._random))
+
+
+STRATEGY = StrategyKind(lambda _steps, _options: Sample())

@@ -1,4 +1,4 @@
-"""States of strategies as JSON, for checkpoints (`pdojo.search.strategies.Saved`)."""
+"""States of strategies as JSON, for checkpoints (`pdojo.search.contract.strategy.Saved`)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ from typing import Any
 from pdojo.backends.common.source_digest import whole_digest
 from pdojo.search.contract.evaluation import JSON
 from pdojo.search.contract.node import Node
+from pdojo.search.contract.strategy import OutdatedState
 from pdojo.transforms.move import Move
 
-CODE = ("dialect/**/*.py", "search/**/*.py", "transforms/**/*.py")
+CODE = ("dialect/**/*.py", "passes/**/*.py", "search/**/*.py", "transforms/**/*.py")
 """Files that decide a strategy's proposals and the form of its state."""
-
-
-class OutdatedState(Exception):
-    """Raised if a state was saved by other code, whose proposals would differ."""
 
 
 def dump(state: JSON, random: Random) -> bytes:

@@ -11,11 +11,11 @@ from pdojo.backends.measure import Ok
 from pdojo.backends.measure.outcome import outcome_from_json
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import DatabaseError
+from pdojo.passes.verification.verify import Verification
 from pdojo.search.database import SearchMemory
 from pdojo.search.database.decisions import find_decision, keep_decision
 from pdojo.search.database.rows import now
 from pdojo.search.tuning.timing import MeasuredRow, Timed
-from pdojo.search.tuning.verify import Verification
 from pdojo.transforms.game import fingerprint_of
 
 _CODE = "**/*.py"

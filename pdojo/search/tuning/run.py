@@ -6,24 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from pdojo.backends.measure.outcome import outcome_from_json
+from pdojo.budget import EVALUATIONS, Budget
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import MeasurementError
-from pdojo.perfllm.settings import Settings
-from pdojo.search.contract.evaluation import Candidate, Evaluation, Evaluator
-from pdojo.search.contract.progress import EVALUATIONS, Budget, Ending, Listener, SearchResult, Times
+from pdojo.passes.scheduled_kernel import ScheduledKernel
+from pdojo.passes.task import TuningTask
+from pdojo.search.contract.evaluation import Candidate, Evaluator, reason
+from pdojo.search.contract.progress import Ending, Listener, SearchResult, Times
+from pdojo.search.contract.racing import Race
+from pdojo.search.contract.strategy import Strategy, StrategyOptions
 from pdojo.search.database import Database, Problem, SearchMemory
 from pdojo.search.database.earlier import earlier_runs
 from pdojo.search.database.rows import Key
 from pdojo.search.engine.costs import LAST, Costs
-from pdojo.search.engine.racing import Race
 from pdojo.search.engine.search import run_settings, search
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.proposals import has_proposals
-from pdojo.search.strategies import Strategy, strategy
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
-from pdojo.search.tuning.task import TuningTask
+from pdojo.search.strategies import strategy
 from pdojo.transforms.game import Game, fingerprint_of
 
 
@@ -57,8 +57,8 @@ class SearchConfig:
     """The seed; None: the most recent matching run's, else 0."""
     is_fresh: bool = False
     """True to use a seed that no matching run has had."""
-    agent: Settings | None = None
-    """The hyper-parameters of `perfllm`; None for the defaults, and for other strategies."""
+    options: StrategyOptions | None = None
+    """Options of the strategy, such as hyper-parameters of an agent; None for its defaults."""
     proposers: int = 1
     """Number of processes that make the proposals of a batch; the result does not depend on it."""
 
@@ -69,7 +69,7 @@ class SearchConfig:
 
     def made(self) -> Strategy:
         """A new strategy."""
-        return strategy(self.strategy, self.steps, self.agent)
+        return strategy(self.strategy, self.steps, self.options)
 
 
 @dataclass(frozen=True)
@@ -189,15 +189,6 @@ def baselines_of(
         race = costs.match(Candidate.of(other), Candidate.of(root))
         found[other.fingerprint] = inf if race.ratio is None else race.ratio * found[root.fingerprint]
     return Baselines(found[plain.fingerprint], found[passed.fingerprint], start)
-
-
-def reason(evaluation: Evaluation) -> str:
-    """The reason for a failure, on one line."""
-    try:
-        text = outcome_from_json(evaluation.detail).summary
-    except ValueError:
-        text = str(evaluation.detail.get("message", evaluation.failure))
-    return text.splitlines()[0] if text else evaluation.failure
 
 
 def _ignore(_: str) -> None:

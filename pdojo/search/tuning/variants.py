@@ -14,10 +14,10 @@ from itertools import islice
 from time import perf_counter
 
 from pdojo.passes.common.parameters import ParameterValues
+from pdojo.passes.scheduled_kernel import ScheduledKernel
 from pdojo.search.contract.evaluation import Candidate
+from pdojo.search.contract.racing import STAGES, Race, Timing, TimingRequest, race
 from pdojo.search.database.decisions import DecisionMemory
-from pdojo.search.engine.racing import STAGES, Race, Timing, TimingRequest, race
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
 
 MOST = 16
 """Greatest number of timed programs."""

@@ -10,24 +10,25 @@ from pathlib import Path
 
 from pdojo.backends.registry import backend_of
 from pdojo.dialect.notation import print_notation
-from pdojo.errors import InvalidKernel, MeasurementError
+from pdojo.errors import MeasurementError
+from pdojo.passes.scheduled_kernel import ScheduledKernel
+from pdojo.passes.task import TuningTask
+from pdojo.passes.tuned import PassListener, passed_tuning, verified
+from pdojo.passes.verification.verify import Verification
 from pdojo.search.contract.progress import Progress
+from pdojo.search.contract.racing import Timing
 from pdojo.search.database import Database, Problem
 from pdojo.search.database.decisions import DecisionMemory
-from pdojo.search.engine.racing import Timing
 from pdojo.search.evaluators.named import evaluator_for, make_evaluator
 from pdojo.search.tuning.quoted import QuotedMemory
 from pdojo.search.tuning.result import TuneResult
 from pdojo.search.tuning.run import Baselines, SearchConfig, SearchOutcome, SearchRun
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
-from pdojo.search.tuning.task import TuningTask
-from pdojo.search.tuning.timing import FRESH, MeasuredRow, Timed, judge_code, measure
+from pdojo.search.tuning.timing import FRESH, MeasuredRow, Timed, measure
 from pdojo.search.tuning.variants import Raced, VariantRace
-from pdojo.search.tuning.verify import Verification, verify_moves
 from pdojo.transforms.game import Game
 
 
-class TuneListener:
+class TuneListener(PassListener):
     """Receives the progress of tuning. The methods do nothing by default; override those of interest.
 
     >>> import pdojo
@@ -40,10 +41,6 @@ class TuneListener:
 
     def progress(self, progress: Progress) -> None:
         """Called after every evaluation of the search."""
-
-    def doing(self, what: str) -> AbstractContextManager[Callable[[str], None]]:
-        """A context for a long step named `what`; its function receives details."""
-        return nullcontext(_ignore)
 
     def searching(self, search: SearchRun, baselines: Baselines) -> AbstractContextManager[Callable[[Progress], None]]:
         """A context for a search; its function receives the progress."""
@@ -58,12 +55,6 @@ class TuneListener:
     def found(self, found: SearchOutcome) -> None:
         """Called when the search has ended."""
 
-    def chosen(self, tuning: ScheduledKernel, note: str) -> None:
-        """Called before `tuning` is verified and measured. `note` is '' for the search's result, else the reason."""
-
-    def verified(self, decision: Verification) -> None:
-        """Called when the program has passed verification."""
-
     def recalled(self, moment: str) -> None:
         """Called before `measured` if the last measurement is an earlier one, of the same programs at time `moment`."""
 
@@ -72,10 +63,6 @@ class TuneListener:
 
     def decided(self, note: str) -> None:
         """Called if the last measurement changed the result, or could not decide."""
-
-
-def _ignore(_: str) -> None:
-    """Ignore details."""
 
 
 def tune_task(
@@ -142,12 +129,12 @@ def _passed(
             subject = replace(subject, raced=raced.best.tuning)
     finally:
         evaluator.close()
-    tuning = _passed_tuning(subject, listener)
+    tuning = passed_tuning(subject, listener)
     rows = _rows(subject, tuning, None, with_plain=with_plain)
     quoted = None if memory is None else QuotedMemory(memory)
     known = None if quoted is None or is_fresh else quoted.find(rows)
     listener.chosen(tuning, "")
-    decision = _verify(tuning, subject, listener, None if known is None else known.decision)
+    decision = verified(tuning, subject, listener, None if known is None else known.decision)
     try:
         if known is not None:
             listener.recalled(known.moment)
@@ -160,11 +147,6 @@ def _passed(
     if quoted is not None and (known is None or known.decision is None):
         quoted.keep(rows, timed, decision, None if known is None else known.moment)
     return TuneResult(subject, tuning, decision, timed)
-
-
-def _passed_tuning(subject: TuningTask, listener: TuneListener) -> ScheduledKernel:
-    with listener.doing("expert pass"):
-        return subject.passed
 
 
 def _measured(rows: Sequence[MeasuredRow], subject: TuningTask, seed: int, listener: TuneListener) -> list[Timed]:
@@ -215,35 +197,14 @@ def verify_found(
 
     Raises InvalidKernel if the program is wrong, MeasurementError if its code is wrong.
     """
-    passed = _passed_tuning(subject, listener)
+    passed = passed_tuning(subject, listener)
     tuning, note = passed if found is None else found.best, ""
     if found is not None and print_notation(tuning.after) == print_notation(passed.after):
         note = "the search found nothing better than what the pass makes"
         # The pass's tuning has the reasons for its moves.
         tuning = passed
     listener.chosen(tuning, note)
-    return tuning, _verify(tuning, subject, listener, is_run=is_run)
-
-
-def _verify(
-    tuning: ScheduledKernel,
-    subject: TuningTask,
-    listener: TuneListener,
-    known: Verification | None = None,
-    *,
-    is_run: bool = False,
-) -> Verification:
-    with listener.doing("exact oracle"):
-        decision = verify_moves(tuning, subject.source) if known is None else known
-    if decision.fault is not None:
-        raise InvalidKernel(f"the tuned program means something else: {decision.fault}; please report this trace")
-    if is_run:
-        with listener.doing("running its code") as tell:
-            left_out = judge_code(tuning, tell)
-        ran = "its code gives the right results" if left_out is None else f"its code was not run: {left_out}"
-        decision = replace(decision, said=f"{decision.said}; {ran}", is_run=left_out is None)
-    listener.verified(decision)
-    return decision
+    return tuning, verified(tuning, subject, listener, is_run=is_run)
 
 
 def _rows(
@@ -296,4 +257,4 @@ def settle(
         found.store_last(tuning, subject.start("pass"), race)
     listener.decided("the best of the search is not faster than what the pass makes: that is reported and stored")
     timed[-1] = Timed(best.title, passed.outcome, passed.moves)
-    return subject.passed, _verify(subject.passed, subject, listener)
+    return subject.passed, verified(subject.passed, subject, listener)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, Self
 
 import numpy as np
@@ -17,9 +18,11 @@ from pdojo.backends.measure import (
     Options,
     Outcome,
     Simulated,
+    Simulation,
     WrongResult,
 )
 from pdojo.backends.measure.arrays import random_inputs
+from pdojo.backends.measure.pool import Job
 from pdojo.backends.measure.worker import Listener, PhaseEvent
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation
@@ -96,11 +99,24 @@ class Runs:
         """Nothing was started."""
 
 
+class Simulators(Runs):
+    """Programs of searches."""
+
+    def simulate(self, wanted: Simulation) -> Job[Outcome]:
+        """Interpret a program at once."""
+        options = Options(seed=wanted.seed, check=wanted.reference is not None)
+        (outcome,) = self.compare([wanted.program], options, wanted.reference)
+        job: Job[Outcome] = Future()
+        job.set_result((outcome, 0.0))
+        return job
+
+
 class AcmeBackend:
     """Accumulator machines."""
 
     unit = "cycles"
     is_simulated = True
+    longest = 1_000_000
 
     @property
     def listings(self) -> Mapping[str, Listing]:
@@ -118,13 +134,21 @@ class AcmeBackend:
         """Runs in this process."""
         return Runs()
 
+    def simulators(self, count: int | None = None) -> Simulators:
+        """Runs in this process."""
+        return Simulators()
+
     def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
         """Interpret a kernel once."""
         return interpret(nest_of(kernel), inputs)
 
     def environment(self) -> Mapping[str, Any]:
         """The version of the listings."""
-        return {"acme": 1}
+        return {"acme": self.version()}
+
+    def version(self) -> str:
+        """The version of the listings."""
+        return "1"
 
 
 ACME = AcmeBackend()

@@ -79,12 +79,12 @@ def test_a_backend_of_another_package(installed: Path, tmp_path: Path) -> None:
     tuned = run(installed, str(kernel), "--machine=acme-2", *wanted, tool="tune")
     assert tuned.returncode == 0, tuned.stderr
     assert trace.read_text().startswith("# pdojo trace")
-    assert "<td>acme</td>" in report.read_text()
+    assert "<td>cycles</td>" in report.read_text()
     assert "acme-asm: " in report.read_text()
     refused = run(installed, str(kernel), "--machine=acme-2", "--pass=greedy", tool="tune")
     assert "unknown pass 'greedy'; known are naive" in refused.stderr
     unknown = run(installed, str(kernel), "--machine=acme-2", "--search=sample", "--evaluator=runtime", tool="tune")
-    assert "--evaluator runtime knows nothing about programs for acme-2; take acme" in unknown.stderr
+    assert "--evaluator runtime knows nothing about programs for acme-2; take cycles" in unknown.stderr
 
 
 def test_a_backend_of_another_package_runs_on_given_arrays(installed: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pdojo.build.reductions import reduced
 from pdojo.dialect.affine import var
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
-from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
+from pdojo.passes.scheduled_kernel import assume_alignment, make_moves
 from unit.build.references import Values, made, run
 
 TERMS = 1 << 22

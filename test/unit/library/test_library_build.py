@@ -25,8 +25,8 @@ from pdojo.library.manifest import MANIFEST, digest, digests, entry_from_json
 from pdojo.library.objects import compile_program
 from pdojo.library.programs import BuildListener, Finished
 from pdojo.library.publishing import check_digests
+from pdojo.passes.scheduled_kernel import make_moves
 from pdojo.search.database import Database
-from pdojo.search.tuning.scheduled_kernel import make_moves
 from pdojo.transforms.trace import Trace
 from toolchain import require_tool
 

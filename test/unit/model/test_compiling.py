@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from pdojo.backends.calling.arrays import aligned
+from pdojo.backends.common import processes as pool
 from pdojo.backends.llvm.executable import load
 from pdojo.backends.llvm.objects import ObjectCode
 from pdojo.dialect.machines.measured import ProcessorMeasurements
@@ -25,7 +26,6 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.errors import UsageError
 from pdojo.model import compiling, progress
 from pdojo.model.compiling import KernelRequest, compile_kernels
-from pdojo.search.engine import pool
 
 TEXT = """kernel k{number}(x, w) -> (y)
 x f32 [8, 16] heap align 64
@@ -217,7 +217,7 @@ from pdojo.backends.llvm.objects import ObjectCode
 from pdojo.dialect.machines.registry import host
 from pdojo.model import compiling, progress
 from pdojo.model.compiling import KernelRequest, compile_kernels
-from pdojo.search.engine import pool
+from pdojo.backends.common import processes as pool
 
 pool.PATIENCE, pool._processors = 0.0, lambda: 2
 held = pool.Pool

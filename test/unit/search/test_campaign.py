@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from pdojo.budget import Budget
 from pdojo.errors import MeasurementError, UsageError
-from pdojo.search.contract.progress import Budget, Ending, SearchResult
+from pdojo.search.contract.progress import Ending, SearchResult
 from pdojo.search.database import Database
 from pdojo.search.engine.campaign import Task, TaskStage, TaskStanding, campaign, search_task
 from pdojo.search.engine.search import search

@@ -23,8 +23,8 @@ from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import LoweringError, MeasurementError, UsageError
 from pdojo.search.contract.evaluation import Candidate
+from pdojo.search.contract.racing import TimingRequest
 from pdojo.search.database import Database
-from pdojo.search.engine.racing import TimingRequest
 from pdojo.search.evaluators.cluster import Cluster, Connection, OnCluster, pool, worker
 from pdojo.search.evaluators.cluster.pool import common
 from pdojo.search.evaluators.cluster.processors import claim, core_count, core_order

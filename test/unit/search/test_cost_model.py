@@ -13,9 +13,9 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import workload
 from pdojo.passes.cpu.cost_model import BYTES_PER_CYCLE, ModelCost, estimate
+from pdojo.passes.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.evaluators.analytical import Analytical
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.transforms.game import Game
 
 MACHINE = machine("x86-64-zen4")

@@ -19,7 +19,6 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.errors import IllegalMove, MeasurementError, UsageError
 from pdojo.kernels import workload
 from pdojo.passes.passes import play_pass
-from pdojo.passes.snitch.cycles import Cycles
 from pdojo.search.contract.evaluation import Evaluation, Evaluator
 from pdojo.search.database import Database
 from pdojo.search.environment.actions import Action, actions_of
@@ -28,6 +27,7 @@ from pdojo.search.environment.reward_model import HARMLESS, RewardModel
 from pdojo.search.environment.rules import Rules
 from pdojo.search.environment.validation import validate
 from pdojo.search.evaluators.analytical import Analytical
+from pdojo.search.evaluators.cycles import Cycles
 from pdojo.search.neighbourhoods.lengths import lengths
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move

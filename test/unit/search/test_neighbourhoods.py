@@ -18,10 +18,11 @@ from pdojo.dialect.semantics.oracle import equivalent
 from pdojo.dialect.view.nest import Leaf, Nest
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
-from pdojo.passes.cpu.proposals import PROPOSALS
+from pdojo.names import NEIGHBOURHOODS
+from pdojo.passes.scheduled_kernel import make_moves
 from pdojo.search.contract.candidates import choices, shuffled
-from pdojo.search.contract.names import NEIGHBOURHOODS
 from pdojo.search.neighbourhoods import neighbourhood
+from pdojo.search.neighbourhoods.cpu import PROPOSALS
 from pdojo.search.neighbourhoods.drawing import RARELY, draw, draw_family, each_family
 from pdojo.search.neighbourhoods.edges import Edges
 from pdojo.search.neighbourhoods.editing import Editor
@@ -30,7 +31,6 @@ from pdojo.search.neighbourhoods.lengths import Limits, lengths
 from pdojo.search.neighbourhoods.mutate import Mutate
 from pdojo.search.neighbourhoods.proposals import Alteration
 from pdojo.search.neighbourhoods.sizes import other_sizes
-from pdojo.search.tuning.scheduled_kernel import make_moves
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation
@@ -368,7 +368,7 @@ from random import Random
 from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import workload
 from pdojo.search.contract.candidates import choices, shuffled
-from pdojo.search.contract.names import NEIGHBOURHOODS
+from pdojo.names import NEIGHBOURHOODS
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.heuristic import Heuristic
 from pdojo.transforms.game import Game

@@ -18,24 +18,25 @@ import pytest
 from pdojo_tools import tune
 
 import pdojo
+from pdojo.backends.common import processes as pool_module
+from pdojo.backends.common.processes import ATTEMPTS, Pool
+from pdojo.budget import Budget
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.kernels import workload
+from pdojo.names import strategy_names
 from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
-from pdojo.search.contract.names import STRATEGIES
 from pdojo.search.contract.node import Node, SharedEvaluation, States
-from pdojo.search.contract.progress import Budget
+from pdojo.search.contract.strategy import Breeder, Parents
 from pdojo.search.engine import executor as children
-from pdojo.search.engine import pool as pool_module
-from pdojo.search.engine.executor import LocalExecutor, Parents, ProcessExecutor
-from pdojo.search.engine.pool import ATTEMPTS, Pool
+from pdojo.search.engine.executor import LocalExecutor, ProcessExecutor
 from pdojo.search.engine.search import search
 from pdojo.search.evaluators.analytical import Analytical
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.mutate import Mutate
-from pdojo.search.strategies import Breeder, strategy
+from pdojo.search.strategies import strategy
 from pdojo.transforms.game import Game
 
 MACHINE = machine("x86-64-zen4")
@@ -161,7 +162,7 @@ def test_nothing_is_under_way_while_programs_are_evaluated(monkeypatch: pytest.M
 
 
 def test_breeders_are_those_that_propose_batches() -> None:
-    for name in STRATEGIES:
+    for name in strategy_names():
         if name in ("model", "perfllm"):
             pytest.importorskip({"model": "sklearn", "perfllm": "torch"}[name], reason="a package is missing")
         made = strategy(name)
@@ -237,7 +238,7 @@ def test_the_signal_of_ctrl_c_is_blocked_from_the_start() -> None:
 SEARCH = """
 import pdojo
 from pdojo.search.engine import executor as children
-from pdojo.search.engine import pool as pool_module
+from pdojo.backends.common import processes as pool_module
 from pdojo.search.neighbourhoods.mutate import Mutate
 
 children.ALONE = 0.0
@@ -309,7 +310,7 @@ def test_busy_processes_end_at_once() -> None:
 
 PARENT = """
 import gc, math, time
-from pdojo.search.engine.pool import Pool
+from pdojo.backends.common.processes import Pool
 
 if __name__ == "__main__":
     pool = Pool(2, gc.enable)

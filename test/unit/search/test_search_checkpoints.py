@@ -7,19 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from pdojo.search.contract.names import STRATEGIES
+from pdojo.budget import Budget
+from pdojo.names import STRATEGIES
 from pdojo.search.contract.node import Proposal
-from pdojo.search.contract.progress import Budget, Progress, SearchResult
+from pdojo.search.contract.progress import Progress, SearchResult
+from pdojo.search.contract.strategy import Saved, Strategy
 from pdojo.search.database import Database
 from pdojo.search.database.checkpoints import folder_of
 from pdojo.search.engine import resuming
 from pdojo.search.engine.search import search
 from pdojo.search.neighbourhoods import neighbourhood
-from pdojo.search.strategies import Saved, Strategy, states, strategy
+from pdojo.search.strategies import states, strategy
 from search_games import TextCosts, Weather, facts, start
 
 BUDGET = 30
-NAMES = [name for name in STRATEGIES if name != "perfllm"]
+NAMES = STRATEGIES
 """Those without PyTorch; `test_perfllm_checkpoints.py` is about the other."""
 
 

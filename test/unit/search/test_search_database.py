@@ -18,16 +18,17 @@ from typing import Any
 
 import pytest
 
+from pdojo.budget import Budget
 from pdojo.errors import DatabaseError
 from pdojo.files import default_database
 from pdojo.kernels import workload
 from pdojo.search.contract.evaluation import Evaluation
-from pdojo.search.contract.progress import Budget, HistoryRow, SearchResult
+from pdojo.search.contract.progress import HistoryRow, SearchResult
+from pdojo.search.contract.racing import Race
 from pdojo.search.database import Database, LogEntry, Problem, SearchMemory
 from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.database.schema import TABLES, VERSION, canonical
 from pdojo.search.engine.costs import LAST
-from pdojo.search.engine.racing import Race
 from pdojo.search.engine.search import search
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
@@ -356,7 +357,7 @@ from pathlib import Path
 from search_games import Downhill, Edges, TextCosts, start
 from pdojo.search.database import Database
 from pdojo.search.engine.search import search
-from pdojo.search.contract.progress import Budget
+from pdojo.budget import Budget
 
 class Loud(TextCosts):
     def evaluate(self, candidates, listener=None):

@@ -11,10 +11,11 @@ from time import perf_counter
 
 import pytest
 
+from pdojo.budget import Budget
 from pdojo.errors import UsageError
 from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.contract.node import Proposal
-from pdojo.search.contract.progress import Budget, Ending, Progress
+from pdojo.search.contract.progress import Ending, Progress
 from pdojo.search.database import Database
 from pdojo.search.engine.search import search
 from pdojo.transforms.game import Game

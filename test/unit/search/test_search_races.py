@@ -10,10 +10,11 @@ from statistics import fmean
 
 import pytest
 
+from pdojo.budget import Budget
 from pdojo.search.contract.evaluation import Candidate, Evaluation, Listener
-from pdojo.search.contract.progress import Budget, SearchResult
+from pdojo.search.contract.progress import SearchResult
+from pdojo.search.contract.racing import CHANCE, STAGES, Race, TimingRequest, race, wins_needed
 from pdojo.search.database import Database, Problem
-from pdojo.search.engine.racing import CHANCE, STAGES, Race, TimingRequest, race, wins_needed
 from pdojo.search.engine.search import search
 from pdojo.transforms.game import Game, fingerprint_of
 from search_games import Downhill, Edges, Weather, best_in, facts, find, start

@@ -19,15 +19,16 @@ from pdojo.dialect.semantics.oracle.instances import INSTANCE_LIMIT, count_insta
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
+from pdojo.names import NEIGHBOURHOODS, strategy_names
 from pdojo.search.contract.evaluation import Candidate, Evaluation
-from pdojo.search.contract.names import NEIGHBOURHOODS, STRATEGIES
 from pdojo.search.contract.node import Node, Proposal, SharedEvaluation, States
+from pdojo.search.contract.strategy import Strategy
 from pdojo.search.evaluators.analytical import Analytical
 from pdojo.search.features.program import named_features
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.crossing import cross
 from pdojo.search.neighbourhoods.heuristic import Heuristic
-from pdojo.search.strategies import Strategy, strategy
+from pdojo.search.strategies import strategy
 from pdojo.search.strategies.anneal import Anneal
 from pdojo.search.strategies.elites import Elites
 from pdojo.search.strategies.evolve import Evolve
@@ -47,7 +48,7 @@ _USUAL = [
 """Each neighbourhood with one strategy, each strategy with one neighbourhood."""
 COMBINATIONS = [
     pytest.param(s, n, marks=() if (s, n) in _USUAL else pytest.mark.slow)
-    for s in STRATEGIES
+    for s in strategy_names()
     for n in NEIGHBOURHOODS
     if s != "perfllm" or n == "edges"
 ]

@@ -14,12 +14,12 @@ from pdojo.dialect.machines.measured import CopyRate, ProcessorMeasurements
 from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import workload
 from pdojo.passes.common.parameters import ParameterValues, TuningParameters
+from pdojo.passes.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.search.contract.evaluation import Candidate, Evaluation, Listener
+from pdojo.search.contract.racing import Race, TimingRequest
 from pdojo.search.database import Database, Problem
 from pdojo.search.database.decisions import DecisionMemory, kind_of
-from pdojo.search.engine.racing import Race, TimingRequest
 from pdojo.search.tuning import variants
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.search.tuning.variants import MOST, Raced, VariantRace
 from pdojo.transforms.game import Game
 from search_games import Weather

@@ -17,11 +17,11 @@ import pytest
 from pdojo_tools import db, lib, machine, opt, start, tune
 
 import pdojo
+from pdojo.budget import Budget
 from pdojo.dialect.machines import host as detection
 from pdojo.errors import PdojoError, UsageError
 from pdojo.files import read_bounded, read_bytes, replace_file
 from pdojo.perfllm.settings import Settings
-from pdojo.search.contract.progress import Budget
 from pdojo.search.database import Database
 
 LONG = "n" * 5000

@@ -17,9 +17,11 @@ from pdojo_tools import db
 from pdojo_tools.db_tables import run_table, standing_table
 from rich.console import Console
 
+from pdojo.budget import Budget
 from pdojo.errors import DatabaseError, UsageError
 from pdojo.search.contract.evaluation import Evaluation
-from pdojo.search.contract.progress import Budget, SearchResult
+from pdojo.search.contract.progress import SearchResult
+from pdojo.search.contract.racing import Race
 from pdojo.search.database import Database, Problem
 from pdojo.search.database.decisions import DecisionMemory
 from pdojo.search.database.exchange import LAYOUT, export_lines, import_lines
@@ -27,7 +29,6 @@ from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.database.queries import ProblemStanding, RunSummary, find, runs, standings
 from pdojo.search.database.schema import TABLES
 from pdojo.search.engine.costs import LAST
-from pdojo.search.engine.racing import Race
 from pdojo.search.engine.search import search
 from pdojo.transforms.trace import Trace
 from search_games import Downhill, Edges, TextCosts, start

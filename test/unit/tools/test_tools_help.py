@@ -13,8 +13,9 @@ from pdojo_tools import opt, tune
 import pdojo
 from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import PRESETS
+from pdojo.names import EVALUATORS, EXPERT_PASSES
 from pdojo.passes.kind import kind_of_machine
-from pdojo.search.contract.names import EVALUATORS, EXPERT_PASSES
+from pdojo.search.evaluators.named import evaluators_of
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
@@ -61,6 +62,7 @@ def test_targets_of_the_help_are_known(target: str, capsys: pytest.CaptureFixtur
 
 
 def test_names_of_the_help_are_those_of_the_kinds_of_machines() -> None:
-    kinds = [kind_of_machine(machine(name)) for name in ("x86-64-avx2", "nvidia-sm90", "amd-gfx942", "snitch")]
-    assert {name for kind in kinds for name in kind.evaluators} == set(EVALUATORS)
-    assert {tuple(kind.passes) for kind in kinds} == {EXPERT_PASSES}
+    machines = [machine(name) for name in ("x86-64-avx2", "nvidia-sm90", "amd-gfx942", "snitch")]
+    known = [evaluators_of(each) for each in machines]
+    assert {name for each in known for name in each} == set(EVALUATORS)
+    assert {tuple(kind_of_machine(each).passes) for each in machines} == {EXPERT_PASSES}

@@ -22,7 +22,7 @@ from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.errors import IllegalMove, UsageError
 from pdojo.kernels.meaning import meaning
-from pdojo.search.tuning.scheduled_kernel import make_moves
+from pdojo.passes.scheduled_kernel import make_moves
 from pdojo.transforms.trace import Trace
 from tuned_kernels import SOFTMAX
 

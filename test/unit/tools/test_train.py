@@ -24,6 +24,7 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
+from pdojo.passes.scheduled_kernel import assume_alignment
 from pdojo.perfllm.archive import Archive
 from pdojo.perfllm.encoders import StructureEncoder
 from pdojo.perfllm.policy import load_policy
@@ -44,7 +45,6 @@ from pdojo.search.evaluators.cluster import Connection
 from pdojo.search.evaluators.named import make_evaluator
 from pdojo.search.features.structure import SIZE
 from pdojo.search.strategies import strategy
-from pdojo.search.tuning.scheduled_kernel import assume_alignment
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 
@@ -224,7 +224,7 @@ def test_the_tool_writes_policy_report_and_traces(tmp_path: Path, capsys: pytest
     assert "http" not in page.replace("http-equiv", "")
     assert (tmp_path / "out" / "traces" / "softmax-4x8.trace").exists()
     # The policy begins a search of another kernel; its file is part of what identifies the run.
-    made = strategy("perfllm", 10, Settings.parse(f"{SHORT},policy={tmp_path / 'out' / 'policy'}"))
+    made = strategy("perfllm", 10, Settings.parse(f"{SHORT},policy={tmp_path / 'out' / 'policy'}").to_json())
     assert made.settings["policy"] not in ("", str(tmp_path / "out" / "policy"))
 
 

@@ -15,7 +15,7 @@ from pdojo_tools.tuning.curves import Curve, Quartiles, ReferenceCosts, SearchCo
 
 from pdojo.dialect.machines.registry import host
 from pdojo.errors import UsageError
-from pdojo.search.evaluators import analytical
+from pdojo.passes import cost_model
 from tuned_kernels import ADD
 
 
@@ -175,7 +175,7 @@ def test_a_comparison_of_nothing_that_runs_fails(
     def no_idea(*_: object) -> None:
         """The model knows no such mappings."""
 
-    monkeypatch.setattr(analytical, "estimate", no_idea)
+    monkeypatch.setattr(cost_model, "estimate", no_idea)
     assert tune.main([str(kernel), "--compare", *few, *where, "--evaluator", "analytical"]) == 1
     said = capsys.readouterr()
     assert f"no program of {kernel} could be run" in said.err

@@ -24,17 +24,18 @@ from pdojo_tools.tuning.report.sides import sides
 from rich.console import Console
 
 from pdojo.backends.measure import Ok
+from pdojo.budget import Budget
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
+from pdojo.passes.scheduled_kernel import ScheduledKernel, make_moves
+from pdojo.passes.task import TuningTask
+from pdojo.passes.verification.verify import Verification
 from pdojo.search.contract.evaluation import Candidate, Evaluation
-from pdojo.search.contract.progress import Budget, HistoryRow
+from pdojo.search.contract.progress import HistoryRow
 from pdojo.search.database.rows import Key
 from pdojo.search.tuning.result import TuneResult
 from pdojo.search.tuning.run import Baselines, SearchConfig, SearchOutcome
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
-from pdojo.search.tuning.task import TuningTask
 from pdojo.search.tuning.timing import Timed
-from pdojo.search.tuning.verify import Verification
 from search_games import Weather, find, start
 from tuned_kernels import ADD, SOFTMAX, model
 

@@ -23,23 +23,24 @@ from rich.console import Console
 
 from pdojo.backends.measure import Ok
 from pdojo.backends.registry import backend_of
+from pdojo.budget import Budget
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError, UsageError
 from pdojo.kernels import Workload
+from pdojo.passes.scheduled_kernel import ScheduledKernel, make_moves
+from pdojo.passes.verification import verify as deciding
+from pdojo.passes.verification.verify import Verification
 from pdojo.search.contract.evaluation import Evaluation
-from pdojo.search.contract.progress import Budget, Progress
+from pdojo.search.contract.progress import Progress
+from pdojo.search.contract.racing import Race
 from pdojo.search.database import Database, Problem
-from pdojo.search.engine.racing import Race
 from pdojo.search.tuning import quoted
-from pdojo.search.tuning import verify as deciding
 from pdojo.search.tuning import workflow as flow
 from pdojo.search.tuning.run import Baselines, SearchConfig, SearchOutcome
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.search.tuning.timing import Timed
-from pdojo.search.tuning.verify import Verification
 from pdojo.transforms.trace import Trace
 from search_games import Weather, best_in, find, start
 from tuned_kernels import ADD, MACHINE, SOFTMAX, model

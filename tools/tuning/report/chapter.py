@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pdojo_tools.tables import busy_note, timing_notes
 from pdojo_tools.tuning.limits import budget_text, cost_text, duration, times_text
@@ -18,10 +18,13 @@ from pdojo.backends.measure import Success
 from pdojo.backends.registry import backend_of
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import LoweringError
-from pdojo.search.tuning.result import TuneResult
-from pdojo.search.tuning.run import SearchOutcome
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
-from pdojo.search.tuning.timing import Timed
+from pdojo.passes.scheduled_kernel import ScheduledKernel
+from pdojo.passes.tuned import PassedKernel
+
+if TYPE_CHECKING:
+    from pdojo.search.tuning.result import TuneResult
+    from pdojo.search.tuning.run import SearchOutcome
+    from pdojo.search.tuning.timing import Timed
 
 MOST_LINES = 4000
 """Greatest number of shown lines of generated code."""
@@ -41,7 +44,7 @@ _KINDS = {
 class Chapter:
     """The report on a tuned kernel."""
 
-    result: TuneResult
+    result: TuneResult | PassedKernel
     prefixes: Sequence[Prefix] = ()
     unit: str = "s"
     """Unit of the prefixes' costs."""

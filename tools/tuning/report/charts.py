@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf, isfinite
+from typing import TYPE_CHECKING
 
 from pdojo_tools.tuning.prefixes import Prefix
 from pdojo_tools.tuning.report.elements import Html
 from pdojo_tools.tuning.report.plot import FIRST, SECOND, Pane, count_axis, figure, value_axis
 
-from pdojo.search.contract.progress import HistoryRow
+if TYPE_CHECKING:
+    from pdojo.search.contract.progress import HistoryRow
 
 WIDTH, HEIGHT = 900.0, 330.0
 """Size of a figure in drawing units: pixels on a wide page."""

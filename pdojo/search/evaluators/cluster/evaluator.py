@@ -10,7 +10,7 @@ from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import MeasurementError
 from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
-from pdojo.search.engine.racing import Race, TimingRequest
+from pdojo.search.contract.racing import Race, TimingRequest
 from pdojo.search.evaluators.cluster.pool import ATTEMPTS, Cluster, WorkersLost
 from pdojo.search.evaluators.runtime import RuntimeEvaluator, settings_of
 

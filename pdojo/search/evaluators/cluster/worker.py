@@ -21,7 +21,7 @@ from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import UsageError
 from pdojo.search.contract.evaluation import JSON, Candidate
-from pdojo.search.engine.racing import Race, TimingRequest
+from pdojo.search.contract.racing import Race, TimingRequest
 from pdojo.search.evaluators.cluster.processors import claim
 from pdojo.search.evaluators.runtime import RuntimeEvaluator
 from pdojo.transforms.game import fingerprint_of

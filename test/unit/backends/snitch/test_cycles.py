@@ -14,18 +14,18 @@ import pytest
 
 from pdojo.backends.measure import KernelReference, MeasuredProgram, Options, Simulated, SimulatedOnSnitch, Simulation
 from pdojo.backends.measure.outcome import Deadlock, Outcome, Timeout, Trap, WrongResult, outcome_from_json
-from pdojo.backends.measure.pool import Job
+from pdojo.backends.measure.pool import Job, Workers
 from pdojo.backends.registry import backend_of
 from pdojo.backends.snitch.executable import SimulatedKernel, load
 from pdojo.backends.snitch.session import simulate
+from pdojo.budget import Budget
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError, MemoryDamage, UsageError
-from pdojo.passes.snitch.cycles import PATIENCE, SPARE, Cycles
 from pdojo.search.contract.evaluation import Candidate
-from pdojo.search.contract.progress import Budget
 from pdojo.search.engine.search import search
+from pdojo.search.evaluators.cycles import PATIENCE, SPARE, Cycles
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.strategies import strategy
 from pdojo.snitch_sim.assembler import assemble
@@ -185,6 +185,11 @@ def test_outcomes(monkeypatch: pytest.MonkeyPatch) -> None:
         assert outcome_from_json(found.to_json()) == found
 
 
+def pids_of(evaluator: Cycles) -> list[int]:
+    assert isinstance(evaluator.simulators, Workers)
+    return evaluator.simulators.pids
+
+
 def test_costs(cycles: Cycles) -> None:
     texts = [SCALE, STREAMED, WRONG, SLOW, DIVIDES]
     first, again = (list(cycles.evaluate([candidate(text) for text in texts])) for _ in range(2))
@@ -218,7 +223,7 @@ def test_one_job_at_a_time_starts_one_process() -> None:
     for text in (SCALE, STREAMED):
         (found,) = evaluator.evaluate([candidate(text)])
         assert found.is_ok
-    assert len(evaluator.simulators.pids) == 1
+    assert len(pids_of(evaluator)) == 1
     evaluator.close()
 
 
@@ -256,7 +261,7 @@ def test_a_process_that_dies() -> None:
 
     def kill() -> None:
         time.sleep(0.7)
-        (pid,) = evaluator.simulators.pids
+        (pid,) = pids_of(evaluator)
         os.kill(pid, signal.SIGSEGV)
 
     try:

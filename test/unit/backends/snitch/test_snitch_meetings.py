@@ -12,7 +12,7 @@ from pdojo.backends.snitch.registers import assign
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.kernels import workload
-from pdojo.search.tuning.scheduled_kernel import make_moves
+from pdojo.passes.scheduled_kernel import make_moves
 from pdojo.snitch_sim.assembler import assemble
 from pdojo.snitch_sim.assembler.instruction import Instruction
 from pdojo.snitch_sim.assembler.registers import INTEGER

@@ -11,11 +11,11 @@ from pdojo.dialect.attributes import Memory
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.view.nest import Leaf, Nest, leaves_of
 from pdojo.passes.common.builder import PassBuilder
-from pdojo.passes.common.fusion import recompute
 from pdojo.passes.common.greedy import place_buffers
-from pdojo.passes.common.threads import share_work, small, work
+from pdojo.passes.cpu.fusion import recompute
 from pdojo.passes.cpu.heuristic import heuristic
 from pdojo.passes.cpu.streams import stream
+from pdojo.passes.cpu.threads import share_work, small, work
 from pdojo.passes.cpu.vectors import shrink_temporaries, unroll_groups, vectorize_statement
 from pdojo.search.contract.candidates import shuffled
 from pdojo.search.neighbourhoods.drawing import draw

@@ -13,7 +13,7 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret
-from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
+from pdojo.passes.scheduled_kernel import assume_alignment, make_moves
 
 
 def kernel(behind: Callable[[Array, Array], Array]) -> KernelOp:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.dialect.assumptions import with_alignment
@@ -14,6 +16,11 @@ from pdojo.passes.common.parameters import ParameterValues, TuningParameter
 from pdojo.passes.passes import play_pass
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
+
+PASS = "heuristic"
+"""The expert pass of models and libraries."""
+Scheduler: TypeAlias = Callable[[KernelOp, Machine], KernelOp | None]
+"""Gives a program for a plain kernel on a machine; None if it knows none."""
 
 
 @dataclass

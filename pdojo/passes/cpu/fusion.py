@@ -14,7 +14,7 @@ from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.dimensions import Dimension, indices, loop_variable, spread
 from pdojo.passes.common.loops import reorder
 from pdojo.passes.common.sums import part_sum
-from pdojo.passes.common.threads import EVEN, balance, costs_threads, small
+from pdojo.passes.cpu.threads import EVEN, balance, costs_threads, small
 from pdojo.passes.cpu.vectors import ACCUMULATORS, is_vector_loop
 
 CHEAP = frozenset({"arith.addf", "arith.subf", "arith.mulf", "arith.negf"})

@@ -14,11 +14,11 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import workload
-from pdojo.search.tuning import shrink
-from pdojo.search.tuning.extent_constraints import ExtentConstraint
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
-from pdojo.search.tuning.shrink import family_of, shrunk
-from pdojo.search.tuning.verify import verify_moves
+from pdojo.passes.scheduled_kernel import ScheduledKernel, make_moves
+from pdojo.passes.verification import shrink
+from pdojo.passes.verification.extent_constraints import ExtentConstraint
+from pdojo.passes.verification.shrink import family_of, shrunk
+from pdojo.passes.verification.verify import verify_moves
 from pdojo.transforms.game import Game
 from pdojo.transforms.storage.slots import ReuseDims
 from pdojo.transforms.trace import Trace

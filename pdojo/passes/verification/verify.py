@@ -11,8 +11,8 @@ from pdojo.dialect.semantics.oracle.instances import INSTANCE_LIMIT, count_insta
 from pdojo.dialect.view.build import nest_on
 from pdojo.dialect.view.nest import Nest
 from pdojo.kernels import Workload
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
-from pdojo.search.tuning.shrink import MOST, QUICK, family_of, shrunk
+from pdojo.passes.scheduled_kernel import ScheduledKernel
+from pdojo.passes.verification.shrink import MOST, QUICK, family_of, shrunk
 from pdojo.transforms.game import Game
 from pdojo.transforms.registry import transformation
 
@@ -43,9 +43,9 @@ def verify_moves(tuning: ScheduledKernel, source: Workload | str | None = None, 
     """Compare a kernel with the program after a game's moves.
 
     The exact oracle runs under adversarial schedules: at the kernel's own sizes if it has at most `limit` statement
-    instances, else at reduced sizes with the same moves (`pdojo.search.tuning.shrink`). If no such sizes are found,
-    integer sets check the kernel's own sizes. `source` is the workload of the kernel, or its text in the notation with
-    named sizes.
+    instances, else at reduced sizes with the same moves (`pdojo.passes.verification.shrink`). If no such sizes are
+    found, integer sets check the kernel's own sizes. `source` is the workload of the kernel, or its text in the
+    notation with named sizes.
     """
     before, after = _nests(tuning.game, tuning.before, tuning.after)
     if _instances(before, after) <= limit:

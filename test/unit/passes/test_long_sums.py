@@ -9,7 +9,7 @@ from pdojo.build import Array
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.view.nest import Nest, Scope
-from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
+from pdojo.passes.scheduled_kernel import assume_alignment, make_moves
 
 
 def tuned(x: Array, result: Array) -> Nest:

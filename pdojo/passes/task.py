@@ -11,7 +11,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.kernels import Workload
 from pdojo.passes.common.parameters import ParameterValues
-from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
+from pdojo.passes.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
 

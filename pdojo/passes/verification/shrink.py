@@ -29,7 +29,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import PdojoError
 from pdojo.kernels import Workload
-from pdojo.search.tuning.extent_constraints import ExtentConstraint, constraints_of, share_count
+from pdojo.passes.verification.extent_constraints import ExtentConstraint, constraints_of, share_count
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Step
 

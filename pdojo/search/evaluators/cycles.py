@@ -1,4 +1,4 @@
-"""Costs by simulation: cycles of a Snitch core. The count is deterministic."""
+"""Costs by simulation: cycles, whose count is deterministic."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from hashlib import sha256
 from typing import Any
 
 from pdojo.backends.measure import KernelReference, MeasuredProgram, Outcome, Simulated, Simulation
-from pdojo.backends.measure.pool import Job, Workers, finished
-from pdojo.backends.snitch.backend import LONGEST, SnitchWorker, version
+from pdojo.backends.measure.evaluating import Simulates
+from pdojo.backends.measure.pool import Job, finished
+from pdojo.backends.registry import backend_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import machine_facts
 from pdojo.dialect.notation import print_notation
@@ -27,11 +28,11 @@ SEED = 0
 
 
 class Cycles:
-    """Cycles of programs on the simulator of a machine with streams; results are compared with the plain kernel's.
+    """Cycles of programs on the simulator of a machine's backend; results are compared with the plain kernel's.
 
     Programs run in `workers` processes at once (None: one per processor). `limit` is the greatest number of cycles of a
-    program; 0 means `PATIENCE` times the plain kernel's cycles plus `SPARE`, or `LONGEST` if the plain kernel does not
-    run. Slower programs fail with `Timeout`. Not safe for concurrent use from several threads.
+    program; 0 means `PATIENCE` times the plain kernel's cycles plus `SPARE`, or the backend's greatest limit if the
+    plain kernel does not run. Slower programs fail with `Timeout`. Not safe for concurrent use from several threads.
     """
 
     name = "cycles"
@@ -40,8 +41,10 @@ class Cycles:
     def __init__(
         self, machine: Machine, plain: KernelOp, *, seed: int = 0, workers: int | None = None, limit: int = 0
     ) -> None:
-        if machine.backend != "snitch":
-            raise UsageError(f"machine '{machine.name}' has no simulator; cycles are for Snitch cores")
+        backend = backend_of(machine)
+        if not isinstance(backend, Simulates):
+            raise UsageError(f"machine '{machine.name}' has no simulator; cycles are for simulated machines")
+        self._backend = backend
         self._machine = machine
         self._plain = print_notation(plain)
         self._run_of_plain: Job[Outcome] | None = None
@@ -49,7 +52,7 @@ class Cycles:
         self.seed = seed
         """Seed of the inputs that check new bests; each program has its own inputs."""
         self._given = self._limit = limit
-        self.simulators = Workers(workers, SnitchWorker)
+        self.simulators = backend.simulators(workers)
         self._jobs = Ahead(self._begin)
 
     @property
@@ -58,11 +61,11 @@ class Cycles:
         described = machine_facts(self._machine)
         return {
             "evaluator": self.name,
-            "version": version(),
+            "version": self._backend.version(),
             "machine": described,
             "plain": fingerprint_of(self._plain),
             "seed": SEED,
-            "limit": [PATIENCE, SPARE, LONGEST] if not self._given else self._given,
+            "limit": [PATIENCE, SPARE, self._backend.longest] if not self._given else self._given,
         }
 
     def expect(self, candidate: Candidate) -> None:
@@ -95,12 +98,13 @@ class Cycles:
     def limit(self) -> int:
         """Greatest number of cycles of a program."""
         if not self._limit:
-            plain = Simulation(MeasuredProgram(self._plain, self._machine), KernelReference(self._plain), SEED, LONGEST)
+            longest = self._backend.longest
+            plain = Simulation(MeasuredProgram(self._plain, self._machine), KernelReference(self._plain), SEED, longest)
             job = self.simulators.simulate(plain)
             outcome, _ = job.result()
-            self._limit = LONGEST
+            self._limit = longest
             if isinstance(outcome, Simulated):
-                self._limit = min(LONGEST, PATIENCE * outcome.cycles + SPARE)
+                self._limit = min(longest, PATIENCE * outcome.cycles + SPARE)
                 self._run_of_plain = job
         return self._limit
 

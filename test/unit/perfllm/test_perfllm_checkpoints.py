@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from pdojo.budget import Budget
 from pdojo.errors import DatabaseError, UsageError
 from pdojo.passes.passes import play_pass
 from pdojo.perfllm import storing
@@ -22,14 +23,14 @@ from pdojo.perfllm.settings import Settings
 from pdojo.perfllm.strategy import PerfLLM
 from pdojo.search.contract.evaluation import Evaluation
 from pdojo.search.contract.node import Proposal
-from pdojo.search.contract.progress import Budget, Progress, SearchResult
+from pdojo.search.contract.progress import Progress, SearchResult
+from pdojo.search.contract.strategy import Saved
 from pdojo.search.database import Database
 from pdojo.search.database.checkpoints import folder_of
 from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.engine import resuming
 from pdojo.search.engine.search import search
 from pdojo.search.neighbourhoods import neighbourhood
-from pdojo.search.strategies import Saved
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from search_games import TextCosts, facts, start
