@@ -20,6 +20,8 @@ from pdojo.build.array import (
     wide,
 )
 from pdojo.build.graph import Reduction, Write, identity
+from pdojo.build.policy import accumulated_wide, rounded_once
+from pdojo.build.shapes import squeeze
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.affine import var as iteration
 from pdojo.dialect.element_types import is_float
@@ -95,6 +97,7 @@ def _with_axes(x: Array, axes: Sequence[int], rank: int) -> Array:
     return x.view(shape, [iteration(d) if extent != 1 else const(0) for d, extent in zip(kept, x.shape, strict=True)])
 
 
+@accumulated_wide
 def sum(x: Array, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """The sum along `axis`.
 
@@ -105,6 +108,7 @@ def sum(x: Array, axis: Axes = None, *, keepdims: bool = False) -> Array:
     return reduce("+", x, axis, keepdims=keepdims)
 
 
+@accumulated_wide
 def prod(x: Array, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """The product along `axis`.
 
@@ -155,6 +159,7 @@ def all(x: Array, axis: Axes = None, *, keepdims: bool = False) -> Array:
     return reduce("and", cast(x, "i1"), axis, keepdims=keepdims)
 
 
+@rounded_once
 def mean(x: Array, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """The mean along `axis`, of floating-point numbers.
 
@@ -162,28 +167,69 @@ def mean(x: Array, axis: Axes = None, *, keepdims: bool = False) -> Array:
     >>> build.mean(build.input("x", "f16", (4, 8)), axis=-1)
     <Array f16 [4]>
     """
-    _check_float("mean", x)
-    count = product(x.shape[a] for a in axes_of(axis, x.rank))
-    return cast(sum(wide(x), axis, keepdims=keepdims) / count, x.dtype)
+    return sum(x, axis, keepdims=keepdims) / product(x.shape[a] for a in axes_of(axis, x.rank))
 
 
-def var(x: Array, axis: Axes = None, *, correction: int = 0, keepdims: bool = False) -> Array:
+@rounded_once
+def var(x: Array, axis: Axes = None, *, correction: float = 0, keepdims: bool = False) -> Array:
     """The variance along `axis`: the mean of the squared deviations, with `correction` subtracted from their number.
+
+    The number is 0 at least: the variance is infinite then, or NaN if all elements are equal.
 
     >>> from pdojo import build
     >>> build.var(build.input("x", "f32", (4, 8)), axis=-1, correction=1)
     <Array f32 [4]>
     """
-    _check_float("var", x)
-    values = wide(x)
-    deviations = values - mean(values, axis, keepdims=True)
-    count = product(x.shape[a] for a in axes_of(axis, x.rank)) - correction
-    return cast(sum(deviations * deviations, axis, keepdims=keepdims) / count, x.dtype)
+    return var_mean(x, axis, correction=correction, keepdims=keepdims)[0]
 
 
-def _check_float(name: str, x: Array) -> None:
-    if not is_float(x.dtype):
-        raise UsageError(f"'{name}' takes floating-point numbers, not {x.dtype}; use build.cast")
+@rounded_once
+def var_mean(x: Array, axis: Axes = None, *, correction: float = 0, keepdims: bool = False) -> list[Array]:
+    """The variance, as `var`, and the mean, in f32 of f16 and bf16.
+
+    >>> from pdojo import build
+    >>> build.var_mean(build.input("x", "f32", (4, 8)), axis=-1)
+    [<Array f32 [4]>, <Array f32 [4]>]
+    """
+    average = mean(x, axis, keepdims=True)
+    deviations = x - average
+    axes = axes_of(axis, x.rank)
+    count = product(x.shape[a] for a in axes) - correction
+    squares = sum(deviations * deviations, axis, keepdims=keepdims)
+    return [squares / (count if count > 0 else 0), average if keepdims else squeeze(average, axes)]
+
+
+@rounded_once
+def std(x: Array, axis: Axes = None, *, correction: float = 0, keepdims: bool = False) -> Array:
+    """The standard deviation along `axis`: the square root of `var`.
+
+    >>> from pdojo import build
+    >>> build.std(build.input("x", "f32", (4, 8)), axis=-1)
+    <Array f32 [4]>
+    """
+    return map("sqrt", var(x, axis, correction=correction, keepdims=keepdims))
+
+
+@accumulated_wide
+def sum_squares(x: Array, axis: Axes = None, *, keepdims: bool = False) -> Array:
+    """The sum of the squares along `axis`.
+
+    >>> from pdojo import build
+    >>> build.sum_squares(build.input("x", "f32", (4, 8)), axis=0)
+    <Array f32 [8]>
+    """
+    return sum(x * x, axis, keepdims=keepdims)
+
+
+@rounded_once
+def log_sum(x: Array, axis: Axes = None, *, keepdims: bool = False) -> Array:
+    """The logarithm of the sum along `axis`.
+
+    >>> from pdojo import build
+    >>> build.log_sum(build.input("x", "f32", (4, 8)), axis=0)
+    <Array f32 [8]>
+    """
+    return map("log", sum(x, axis, keepdims=keepdims))
 
 
 def argmax(x: Array, axis: int = -1, *, keepdims: bool = False, last: bool = False) -> Array:
@@ -208,6 +254,8 @@ def argmin(x: Array, axis: int = -1, *, keepdims: bool = False, last: bool = Fal
 
 def _index_of(accumulation: str, x: Array, axis: int, *, keepdims: bool, last: bool) -> Array:
     (axis,) = axes_of(axis, x.rank)
+    if x.dtype == "i1":
+        x = cast(x, "u8")
     chosen = x == reduce(accumulation, x, axis, keepdims=True)
     if is_float(x.dtype):
         chosen = chosen | map("uno", x, x)
@@ -242,3 +290,32 @@ def cumulative(accumulation: str, x: Array, axis: int = -1, *, exclusive: bool =
     start = Constant(identity_value(function, x.storage), x.storage)
     reduction = Reduction(function, start, 1, running=True, exclusive=exclusive)
     return define(x.dtype, x.shape, Write(shape, target, whole.operand, (), reduction))
+
+
+def cumulative_max(x: Array, axis: int = -1) -> list[Array]:
+    """The greatest element up to each one along `axis`, and its index as i64: the last of equal ones; NaN wins.
+
+    >>> from pdojo import build
+    >>> build.cumulative_max(build.input("x", "f32", (4, 8)))
+    [<Array f32 [4, 8]>, <Array i64 [4, 8]>]
+    """
+    return _running_extreme("max", x, axis)
+
+
+def cumulative_min(x: Array, axis: int = -1) -> list[Array]:
+    """The least element up to each one along `axis`, and its index as i64: the last of equal ones; NaN wins.
+
+    >>> from pdojo import build
+    >>> build.cumulative_min(build.input("x", "f32", (4, 8)), 0)
+    [<Array f32 [4, 8]>, <Array i64 [4, 8]>]
+    """
+    return _running_extreme("min", x, axis)
+
+
+def _running_extreme(accumulation: str, x: Array, axis: int) -> list[Array]:
+    (axis,) = axes_of(axis, x.rank)
+    found = cumulative(accumulation, x, axis)
+    is_new = x == found
+    if is_float(x.dtype):
+        is_new = is_new | map("uno", x, x)
+    return [found, cumulative("max", map("select", is_new, iota(x.shape, "i64", axis), 0), axis)]
