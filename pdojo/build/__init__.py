@@ -19,8 +19,8 @@ from pdojo.build.arguments import checked
 from pdojo.build.array import Array, broadcast_to, cast, constant, input, iota, map, power
 from pdojo.build.attention import attention, causal_softmax, log_softmax, logsumexp, softmax
 from pdojo.build.contractions import contract, conv, conv_transpose, matmul
-from pdojo.build.elementary import acos, acosh, asin, asinh, atan2, atanh, cosh, sign_bit, sinh, tan
-from pdojo.build.elementwise import bitcast, clip, exp, log, maximum, minimum, sign, sqrt, tanh, where
+from pdojo.build.elementary import acos, acosh, asin, asinh, atan2, atanh, cosh, sign, sign_bit, sinh, tan
+from pdojo.build.elementwise import bitcast, clip, exp, log, maximum, minimum, sqrt, tanh, where
 from pdojo.build.kernel import kernel
 from pdojo.build.losses import binary_cross_entropy, cross_entropy, huber_loss, mse_loss
 from pdojo.build.norms import batch_norm, group_norm, instance_norm, layer_norm, rms_norm

@@ -95,6 +95,7 @@ def test_shifts(count: int) -> None:
     for operator in (A.bitwise_left_shift, A.bitwise_right_shift):
         check(operator.Tensor, WHOLE, counts)
         check(operator.Tensor_Scalar, WHOLE, count)
+        check(operator.Tensor_Scalar, torch.tensor([0, 7, 255], dtype=torch.uint8), count)
 
 
 def test_bits() -> None:
