@@ -107,7 +107,7 @@ def remainder(x: Element, y: Element, *, zero_of_divisor: bool = True) -> Elemen
     return where(rest == 0, call("copysign", rest, y), found)
 
 
-@composite(np.round, Accuracy(0), points=(2.675, 0.125), variants=[{"decimals": 2}, {"decimals": -1}])
+@composite(np.round, Accuracy(0), points=(2.375, 0.125), variants=[{"decimals": 2}, {"decimals": -1}])
 def round_decimals(x: Element, *, decimals: int = 0) -> Element:
     """The nearest number of so many decimals; the even one of two."""
     scale = float(10 ** abs(decimals))

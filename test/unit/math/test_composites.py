@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from pdojo import build
 from pdojo.dialect.notation.spelling import CALLS
 from pdojo.dialect.semantics.interpreter import interpret
-from pdojo.dialect.semantics.rounding import from_interface, round_float64, to_interface
 from pdojo.errors import UsageError
 from pdojo.math.composites import COMPOSITES
 from pdojo.math.composites.record import Composite
@@ -79,18 +78,6 @@ def test_functions_of_integers(record: Composite, dtype: str) -> None:
     arrays = samples(record, INTEGERS[dtype])
     found = run(record, dtype, arrays, {})
     np.testing.assert_array_equal(found.view(INTEGERS[dtype]), record.exact(*arrays))
-
-
-@pytest.mark.parametrize("dtype", ["f16", "bf16"])
-@pytest.mark.parametrize("record", COMPOSITES.values(), ids=lambda record: record.name)
-def test_results_of_16_bits_are_rounded_once(record: Composite, dtype: str) -> None:
-    arrays = [round_float64(array, dtype) for array in samples(record, np.dtype(np.float64))]
-    found = run(record, dtype, [to_interface(array, dtype) for array in arrays], {})
-    wide = run(record, "f32", [array.astype(np.float32) for array in arrays], {})
-    if found.dtype == np.bool_ or found.dtype == np.int8:
-        np.testing.assert_array_equal(found, wide)
-        return
-    np.testing.assert_array_equal(from_interface(found, dtype), round_float64(wide.astype(np.float64), dtype))
 
 
 def test_a_name_has_one_meaning() -> None:
