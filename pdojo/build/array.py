@@ -144,6 +144,10 @@ class Array(Element):
         """A function of elements by its name."""
         return map(function, *operands, **parameters)
 
+    def cast(self, dtype: str) -> Array:
+        """The array in another element type."""
+        return cast(self, dtype)
+
     def by_sign(self, sign: str, *operands: Any) -> Array:
         """The function of an operator. Raises UsageError for element types that the operator does not take."""
         if self.dtype == "i1" and sign in ("+", "-", "*", "floor_divide", "remainder"):
@@ -399,14 +403,12 @@ def _composed(record: Composite, operands: Sequence[Like], parameters: Mapping[s
             raise UsageError(f"'{name}' has no parameter '{parameter}'; {did_you_mean(parameter, record.parameters)}")
     arrays = _alike(name, operands)
     dtype = arrays[0].dtype
-    computing = record.computing(dtype)
-    if computing is None:
+    if record.computing(dtype) is None:
         takes = "floating-point numbers" if not is_float(dtype) else "f16, bf16 and f32"
         raise UsageError(f"'{name}' takes {takes}, not {dtype}; use build.cast")
-    values = {key: cast(value, computing) if isinstance(value, Array) else value for key, value in parameters.items()}
-    found = record.formula(*(cast(array, computing) for array in arrays), **values)
+    found = record.applied(arrays, parameters)
     assert isinstance(found, Array)
-    return cast(found, dtype) if found.dtype == computing else found
+    return found
 
 
 def power(x: Like, exponent: Like) -> Array:

@@ -129,7 +129,7 @@ def hardsigmoid(x: Element, *, alpha: float = 1 / 6, beta: float = 0.5) -> Eleme
     return call("clip", x * alpha + beta, lower=0, upper=1)
 
 
-@composite(lambda x: x * np.clip(x + 3, 0, 6) / 6, Accuracy(1.5), points=(3, -3, -2.9999, 3e38))
+@composite(lambda x: x * np.clip(x + 3, 0, 6) / 6, Accuracy(2.0), points=(3, -3, -2.9999, 3e38))
 def hardswish(x: Element) -> Element:
     """`x (x + 3) / 6` between -3 and 3, 0 below, `x` above."""
     return x * hardsigmoid(x)

@@ -27,6 +27,10 @@ class Element(ABC):
     def mapped(self, function: str, operands: Sequence[Any], parameters: Mapping[str, Any]) -> Self:
         """Append a function of elements of this class and numbers. Raises UsageError for operands that it lacks."""
 
+    @abstractmethod
+    def cast(self, dtype: str) -> Self:
+        """The element in another element type."""
+
     def by_sign(self, sign: str, *operands: Any) -> Self:
         """Append the function of an operator of Python."""
         return self.mapped(sign, operands, {})

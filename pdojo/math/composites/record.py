@@ -81,6 +81,18 @@ class Composite:
         reference: Callable[..., Any] = self.reference
         return np.asarray(reference(*operands, *{**self.parameters, **parameters}.values()))
 
+    def applied(self, operands: Sequence[Element], parameters: Mapping[str, Any]) -> Element:
+        """The function of operands of one type that it takes: truth values, or numbers of that type, rounded once."""
+        dtype = operands[0].dtype
+        computing = self.computing(dtype)
+        assert computing is not None, (self.name, dtype)
+
+        def cast(value: Any) -> Any:
+            return value.cast(computing) if isinstance(value, Element) else value
+
+        found = self.formula(*map(cast, operands), **{name: cast(value) for name, value in parameters.items()})
+        return found.cast(dtype) if found.dtype == computing else found
+
     def computing(self, dtype: str) -> str | None:
         """The element type in which the formula is computed for operands of a type; None if it does not take them."""
         if dtype not in FLOATS:

@@ -23,7 +23,7 @@ _SHIFT = 8
 
 
 def _special(reference: Reference, points: Sequence[float] = ()) -> Callable[[Formula], Formula]:
-    return composite(reference, Accuracy(0.501, 1e-3), precision=Precision.DOUBLE, points=points)
+    return composite(reference, Accuracy(0.51, 1e-3), precision=Precision.DOUBLE, points=points)
 
 
 def _polynomial(coefficients: Sequence[float], x: Element) -> Element:

@@ -15,6 +15,7 @@ from pdojo.errors import UsageError
 from pdojo.math.composites import COMPOSITES
 from pdojo.math.composites.record import Composite
 from pdojo.math.composites.samples import samples
+from qa.math_page import PAGE, with_table
 
 pytest.importorskip("mpmath", reason="exact values of special functions need mpmath")
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and division by zero
@@ -83,3 +84,8 @@ def test_functions_of_integers(record: Composite, dtype: str) -> None:
 def test_a_name_has_one_meaning() -> None:
     assert not set(COMPOSITES) & set(CALLS)
     assert all(record.summary for record in COMPOSITES.values())
+
+
+def test_the_page_shows_the_records() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert with_table(page) == page, "python -m qa.math_page"
