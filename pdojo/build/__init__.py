@@ -19,8 +19,8 @@ from pdojo.build.arguments import checked
 from pdojo.build.array import Array, broadcast_to, cast, constant, input, iota, map, power
 from pdojo.build.attention import attention, attention_with_statistics
 from pdojo.build.contractions import contract, conv, conv_transpose, det, gemm, matmul
-from pdojo.build.elementary import acos, acosh, asin, asinh, atan2, atanh, cosh, sign_bit, sinh, tan
-from pdojo.build.elementwise import bitcast, clip, exp, log, maximum, minimum, sign, sqrt, tanh, where
+from pdojo.build.elementary import acos, acosh, asin, asinh, atan2, atanh, cosh, sign, sign_bit, sinh, tan
+from pdojo.build.elementwise import bitcast, clip, exp, log, maximum, minimum, sqrt, tanh, where
 from pdojo.build.kernel import kernel
 from pdojo.build.lengths import distances, norm, normalize
 from pdojo.build.losses import binary_cross_entropy, cross_entropy, huber_loss, mse_loss

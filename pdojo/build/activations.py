@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
-from pdojo.build.array import Array, Like, cast, map, wide
-from pdojo.build.elementwise import exp, maximum, where
+from pdojo.build.array import Array, Like, map, wide
+from pdojo.build.elementary import unary
 from pdojo.dialect.element_types import is_float
 from pdojo.errors import UsageError
+
+relu, sigmoid, silu, selu = unary("relu"), unary("sigmoid"), unary("silu"), unary("selu")
 
 
 def check_float(name: str, x: Array) -> Array:
@@ -17,16 +17,6 @@ def check_float(name: str, x: Array) -> Array:
     return wide(x)
 
 
-def relu(x: Array) -> Array:
-    """`max(x, 0)`; NaN stays NaN.
-
-    >>> from pdojo import build
-    >>> build.relu(build.input("x", "f32", (4, 8)))
-    <Array f32 [4, 8]>
-    """
-    return maximum(x, 0)
-
-
 def leaky_relu(x: Array, slope: Like = 0.01) -> Array:
     """`x` if it is positive, else `x * slope`; the slope may be an array that broadcasts.
 
@@ -34,9 +24,7 @@ def leaky_relu(x: Array, slope: Like = 0.01) -> Array:
     >>> build.leaky_relu(build.input("x", "f32", (4, 8)), 0.1)
     <Array f32 [4, 8]>
     """
-    u = check_float("leaky_relu", x)
-    factor = wide(slope) if isinstance(slope, Array) else slope
-    return cast(where(u > 0, u, u * factor), x.dtype)
+    return map("leaky_relu", x, slope=slope)
 
 
 def elu(x: Array, alpha: float = 1.0) -> Array:
@@ -46,21 +34,7 @@ def elu(x: Array, alpha: float = 1.0) -> Array:
     >>> build.elu(build.input("x", "f32", (4, 8)))
     <Array f32 [4, 8]>
     """
-    u = check_float("elu", x)
-    below = map("expm1", u)
-    return cast(where(u > 0, u, below if alpha == 1 else below * alpha), x.dtype)
-
-
-def selu(x: Array) -> Array:
-    """The scaled exponential linear unit, with the constants that keep mean 0 and variance 1.
-
-    >>> from pdojo import build
-    >>> build.selu(build.input("x", "f32", (4, 8)))
-    <Array f32 [4, 8]>
-    """
-    alpha, scale = 1.6732632423543772, 1.0507009873554805
-    u = check_float("selu", x)
-    return cast(where(u > 0, u * scale, map("expm1", u) * (alpha * scale)), x.dtype)
+    return map("elu", x, alpha=alpha)
 
 
 def celu(x: Array, alpha: float = 1.0) -> Array:
@@ -70,8 +44,7 @@ def celu(x: Array, alpha: float = 1.0) -> Array:
     >>> build.celu(build.input("x", "f32", (4, 8)), 2.0)
     <Array f32 [4, 8]>
     """
-    u = check_float("celu", x)
-    return cast(where(u > 0, u, map("expm1", u / alpha) * alpha), x.dtype)
+    return map("celu", x, alpha=alpha)
 
 
 def gelu(x: Array, *, approximate: bool = False) -> Array:
@@ -81,36 +54,7 @@ def gelu(x: Array, *, approximate: bool = False) -> Array:
     >>> build.gelu(build.input("x", "bf16", (4, 8)))
     <Array bf16 [4, 8]>
     """
-    u = check_float("gelu", x)
-    half = u * 0.5
-    if approximate:
-        cubic = u * u * u * 0.044715 + u
-        inner = map("tanh", cubic * math.sqrt(2 / math.pi))
-    else:
-        inner = map("erf", u * math.sqrt(0.5))
-    return cast(half * (inner + 1), x.dtype)
-
-
-def sigmoid(x: Array) -> Array:
-    """`1 / (1 + exp(-x))`.
-
-    >>> from pdojo import build
-    >>> build.sigmoid(build.input("x", "f32", (4, 8)))
-    <Array f32 [4, 8]>
-    """
-    u = check_float("sigmoid", x)
-    return cast(1 / (exp(-u) + 1), x.dtype)
-
-
-def silu(x: Array) -> Array:
-    """`x / (1 + exp(-x))`, also called swish.
-
-    >>> from pdojo import build
-    >>> build.silu(build.input("x", "f32", (4, 8)))
-    <Array f32 [4, 8]>
-    """
-    u = check_float("silu", x)
-    return cast(u / (exp(-u) + 1), x.dtype)
+    return map("gelu", x, approximate=approximate)
 
 
 def softplus(x: Array, beta: float = 1.0) -> Array:
@@ -120,7 +64,4 @@ def softplus(x: Array, beta: float = 1.0) -> Array:
     >>> build.softplus(build.input("x", "f32", (4, 8)))
     <Array f32 [4, 8]>
     """
-    u = check_float("softplus", x)
-    scaled = u if beta == 1 else u * beta
-    found = map("log1p", exp(-abs(scaled))) + maximum(scaled, 0)
-    return cast(found if beta == 1 else found / beta, x.dtype)
+    return map("softplus", x, beta=beta)

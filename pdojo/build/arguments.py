@@ -45,6 +45,8 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
             hint: Any = hints()[name]
             if signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
                 hint = Sequence[hint]
+            if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+                hint = Mapping[str, hint]
             if not fits(value, hint):
                 raise UsageError(f"'{title}': {name} is {_words(hint)}, not {value!r:.60}")
         return function(*bound.args, **bound.kwargs)

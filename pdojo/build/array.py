@@ -6,11 +6,11 @@ in memory; the element type of the handle chooses the functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from types import EllipsisType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from pdojo.dialect.semantics.rounding import round_float64
 from pdojo.dialect.verification.structure import LARGEST
 from pdojo.dialect.view.nest import Constant, Index
 from pdojo.errors import UsageError, did_you_mean
+from pdojo.math.composites import COMPOSITES, Composite
+from pdojo.math.composites.elements import Element
 from pdojo.math.functions import FUNCTIONS, Signature
 
 Scalar: TypeAlias = float
@@ -40,6 +42,7 @@ _UNSIGNED_NAMES = {
     **{"<": "ult", "<=": "ule", ">": "ugt", ">=": "uge"},
 }
 """Functions by their names for signed numbers, and their names for unsigned ones."""
+_SIGNS = {"floor_divide": "//", "remainder": "%"}
 
 
 def check_dtype(dtype: str) -> str:
@@ -76,7 +79,7 @@ def is_unsigned(dtype: str) -> bool:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Array:
+class Array(Element):
     """The handle of an array that a kernel will read or compute; made by `input` and by functions of handles.
 
     >>> from pdojo import build
@@ -132,109 +135,37 @@ class Array:
     def __getitem__(self, items: Item | tuple[Item, ...]) -> Array:
         return sliced(self, items if isinstance(items, tuple) else (items,))
 
-    def __neg__(self) -> Array:
-        return map("-", self) if is_float(self.dtype) else _arithmetic("-", 0, self)
+    @property
+    def known(self) -> float | None:
+        """The number that all elements are; None if they depend on data."""
+        return self.operand.value if isinstance(self.operand, Constant) else None
 
-    def __abs__(self) -> Array:
-        return self if is_unsigned(self.dtype) else map("abs", self)
+    def mapped(self, function: str, operands: Sequence[Any], parameters: Mapping[str, Any]) -> Array:
+        """A function of elements by its name."""
+        return map(function, *operands, **parameters)
+
+    def cast(self, dtype: str) -> Array:
+        """The array in another element type."""
+        return cast(self, dtype)
+
+    def by_sign(self, sign: str, *operands: Any) -> Array:
+        """The function of an operator. Raises UsageError for element types that the operator does not take."""
+        if self.dtype == "i1" and sign in ("+", "-", "*", "floor_divide", "remainder"):
+            raise UsageError(f"'{_SIGNS.get(sign, sign)}' does not take i1; use & | ^, or build.cast to a number")
+        if sign == "/" and not self.is_float:
+            raise UsageError(f"'/' takes floating-point numbers, not {self.dtype}; '//' rounds down")
+        return map(sign, *operands)
 
     def __invert__(self) -> Array:
-        if is_float(self.dtype):
+        if self.is_float:
             raise UsageError(f"'~' takes integers and i1, not {self.dtype}")
-        ones = (1 << int(self.dtype[1:])) - 1 if is_unsigned(self.dtype) else -1
-        return map("^", self, ones)
-
-    def __add__(self, other: Like) -> Array:
-        return _arithmetic("+", self, other)
-
-    def __radd__(self, other: Scalar) -> Array:
-        return _arithmetic("+", other, self)
-
-    def __sub__(self, other: Like) -> Array:
-        return _arithmetic("-", self, other)
-
-    def __rsub__(self, other: Scalar) -> Array:
-        return _arithmetic("-", other, self)
-
-    def __mul__(self, other: Like) -> Array:
-        return _arithmetic("*", self, other)
-
-    def __rmul__(self, other: Scalar) -> Array:
-        return _arithmetic("*", other, self)
-
-    def __truediv__(self, other: Like) -> Array:
-        return _divided(self, other)
-
-    def __rtruediv__(self, other: Scalar) -> Array:
-        return _divided(other, self)
-
-    def __floordiv__(self, other: Like) -> Array:
-        return _rounded_quotient(self, other)
-
-    def __rfloordiv__(self, other: Scalar) -> Array:
-        return _rounded_quotient(other, self)
-
-    def __mod__(self, other: Like) -> Array:
-        return _remainder(self, other)
-
-    def __rmod__(self, other: Scalar) -> Array:
-        return _remainder(other, self)
+        return map("^", self, (1 << int(self.dtype[1:])) - 1 if self.is_unsigned else -1)
 
     def __pow__(self, other: Like) -> Array:
         return power(self, other)
 
     def __rpow__(self, other: Scalar) -> Array:
         return power(other, self)
-
-    def __and__(self, other: Like) -> Array:
-        return map("&", self, other)
-
-    def __rand__(self, other: Scalar) -> Array:
-        return map("&", other, self)
-
-    def __or__(self, other: Like) -> Array:
-        return map("|", self, other)
-
-    def __ror__(self, other: Scalar) -> Array:
-        return map("|", other, self)
-
-    def __xor__(self, other: Like) -> Array:
-        return map("^", self, other)
-
-    def __rxor__(self, other: Scalar) -> Array:
-        return map("^", other, self)
-
-    def __lshift__(self, other: Like) -> Array:
-        return map("<<", self, other)
-
-    def __rlshift__(self, other: Scalar) -> Array:
-        return map("<<", other, self)
-
-    def __rshift__(self, other: Like) -> Array:
-        return map(">>", self, other)
-
-    def __rrshift__(self, other: Scalar) -> Array:
-        return map(">>", other, self)
-
-    def __lt__(self, other: Like) -> Array:
-        return map("<", self, other)
-
-    def __le__(self, other: Like) -> Array:
-        return map("<=", self, other)
-
-    def __gt__(self, other: Like) -> Array:
-        return map(">", self, other)
-
-    def __ge__(self, other: Like) -> Array:
-        return map(">=", self, other)
-
-    def __eq__(self, other: object) -> Array:  # pyright: ignore[reportIncompatibleMethodOverride]  # as NumPy's
-        return map("==", self, other)  # pyright: ignore[reportArgumentType]  # `map` checks it
-
-    def __ne__(self, other: object) -> Array:  # pyright: ignore[reportIncompatibleMethodOverride]  # as NumPy's
-        return map("!=", self, other)  # pyright: ignore[reportArgumentType]  # `map` checks it
-
-    __hash__ = object.__hash__
 
 
 Like: TypeAlias = Array | Scalar
@@ -401,17 +332,22 @@ def _places(item: slice, extent: int) -> range:
         raise UsageError(f"a slice has integers, and a step that is not 0, not {ends}") from None
 
 
-def map(function: str, *operands: Like) -> Array:
-    """A function of the notation at every element: shapes broadcast, numbers take the element type of the arrays.
+def map(function: str, *operands: Like, **parameters: Like | None) -> Array:
+    """A function at every element: shapes broadcast, numbers take the element type of the arrays.
 
-    `function` is a sign (`+`), a name (`exp`, `max`, `select`) or a full name (`arith.remf`). For unsigned integers and
-    `i1`, the signs and names mean the unsigned functions. Functions like `exp` compute f16 and bf16 in f32.
+    `function` is a sign (`+`), a name (`exp`, `max`, `select`) or a full name (`arith.remf`) of the notation, or a
+    composite (`erfc`, `mish`), which may have `parameters`. For unsigned integers and `i1`, the signs and names mean
+    the unsigned functions. Functions like `exp` compute f16 and bf16 in f32.
 
     >>> from pdojo import build
     >>> x = build.input("x", "f32", (4, 1))
     >>> build.map("max", x, build.input("y", "f32", (8,)))
     <Array f32 [4, 8]>
     """
+    if function in COMPOSITES:
+        return _composed(COMPOSITES[function], operands, parameters)
+    if parameters:
+        raise UsageError(f"'{function}' has no parameters")
     arrays = _alike(function, operands)
     dtype = arrays[-1].dtype
     name = _UNSIGNED_NAMES.get(function, function) if is_unsigned(dtype) else function
@@ -445,7 +381,7 @@ def _function(name: str, given: str, operands: Sequence[Array]) -> str:
     signs = PREFIX if len(operands) == 1 else INFIX
     candidates = signs.get(name) or CALLS.get(name) or ((name,) if name in FUNCTIONS else ())
     if not candidates or FUNCTIONS[candidates[0]].signature is Signature.CAST:
-        hint = "use build.cast" if candidates else did_you_mean(given, (*CALLS, *FUNCTIONS))
+        hint = "use build.cast" if candidates else did_you_mean(given, (*CALLS, *FUNCTIONS, *COMPOSITES))
         raise UsageError(f"'{given}' is no function of elements; {hint}")
     arities = sorted({FUNCTIONS[candidate].arity for candidate in candidates})
     if len(operands) not in arities:
@@ -457,58 +393,22 @@ def _function(name: str, given: str, operands: Sequence[Array]) -> str:
     raise UsageError(f"'{given}' does not take {', '.join(operand.dtype for operand in operands)}")
 
 
-def _arithmetic(sign: str, *operands: Like) -> Array:
-    if any(isinstance(operand, Array) and operand.dtype == "i1" for operand in operands):
-        raise UsageError(f"'{sign}' does not take i1; use & | ^, or build.cast to a number")
-    return map(sign, *operands)
-
-
-def _divided(left: Like, right: Like) -> Array:
-    for operand in (left, right):
-        if isinstance(operand, Array) and not is_float(operand.dtype):
-            raise UsageError(f"'/' takes floating-point numbers, not {operand.dtype}; '//' rounds down")
-    return map("/", left, right)
-
-
-def _rounded_quotient(left: Like, right: Like) -> Array:
-    """The quotient rounded down, as NumPy's `//`; exact also where the rounded quotient is a whole number."""
-    (dtype,) = {operand.dtype for operand in (left, right) if isinstance(operand, Array)} or {""}
-    if not is_float(dtype):
-        return _arithmetic("floordiv", left, right)
-    left, right = (_widened(each, dtype) for each in (left, right))
-    plain, rest = map("/", left, right), map("rem", left, right)
-    if isinstance(right, Array):
-        differs = (rest != 0) & ((rest < 0) != (right < 0))
-    else:
-        differs = rest > 0 if right < 0 else rest < 0
-    quotient = (left - rest) / right
-    quotient = map("select", differs, quotient - 1, quotient)
-    floor = map("floor", quotient)
-    found = map("select", quotient - floor > 0.5, floor + 1, floor)
-    found = map("select", quotient == 0, map("copysign", 0, plain), found)
-    if isinstance(right, Array):
-        return cast(map("select", right == 0, plain, found), dtype)
-    return cast(found if right else plain, dtype)
-
-
-def _widened(operand: Like, dtype: str) -> Like:
-    """An operand of type `dtype` in the type of functions of several steps; a number stays one."""
-    x = operand if isinstance(operand, Array) else constant(operand, dtype)
-    found = wide(x).operand
-    return float(found.value) if isinstance(found, Constant) and not isinstance(operand, Array) else wide(x)
-
-
-def _remainder(left: Like, right: Like) -> Array:
-    """NumPy's remainder, which has the sign of the divisor, 0 too."""
-    rest = _arithmetic("rem", left, right)
-    if is_unsigned(rest.dtype):
-        return rest
-    if isinstance(right, Array):
-        differs = (rest != 0) & ((rest < 0) != (right < 0))
-    else:
-        differs = rest > 0 if right < 0 else rest < 0
-    found = map("select", differs, rest + right, rest)
-    return map("select", rest == 0, map("copysign", rest, right), found) if is_float(rest.dtype) else found
+def _composed(record: Composite, operands: Sequence[Like], parameters: Mapping[str, Any]) -> Array:
+    """A composite function, computed in the type that its record says and rounded once."""
+    name, count = record.name, len(record.operands)
+    if len(operands) != count:
+        raise UsageError(f"'{name}' takes {count} operand{'s' * (count != 1)}, not {len(operands)}")
+    for parameter in parameters:
+        if parameter not in record.parameters:
+            raise UsageError(f"'{name}' has no parameter '{parameter}'; {did_you_mean(parameter, record.parameters)}")
+    arrays = _alike(name, operands)
+    dtype = arrays[0].dtype
+    if record.computing(dtype) is None:
+        takes = "floating-point numbers" if not is_float(dtype) else "f16, bf16 and f32"
+        raise UsageError(f"'{name}' takes {takes}, not {dtype}; use build.cast")
+    found = record.applied(arrays, parameters)
+    assert isinstance(found, Array)
+    return found
 
 
 def power(x: Like, exponent: Like) -> Array:

@@ -1,9 +1,8 @@
-"""Functions of every element by the names of NumPy; `map` takes all others by the names of the notation."""
+"""Functions of every element by the names of NumPy; `map` takes all others by their names."""
 
 from __future__ import annotations
 
-from pdojo.build.array import Array, Like, apply, check_dtype, constant, is_unsigned, map, storage_of
-from pdojo.dialect.element_types import is_float
+from pdojo.build.array import Array, Like, apply, check_dtype, map, storage_of
 from pdojo.dialect.functions import check_types
 from pdojo.errors import UsageError
 
@@ -48,8 +47,7 @@ def clip(x: Array, lower: Like | None = None, upper: Like | None = None) -> Arra
     >>> build.clip(build.input("x", "f32", (4, 8)), 0, 6)
     <Array f32 [4, 8]>
     """
-    above = x if lower is None else maximum(x, lower)
-    return above if upper is None else minimum(above, upper)
+    return map("clip", x, lower=lower, upper=upper)
 
 
 def exp(x: Array) -> Array:
@@ -90,21 +88,6 @@ def tanh(x: Array) -> Array:
     <Array f32 [4, 8]>
     """
     return map("tanh", x)
-
-
-def sign(x: Array) -> Array:
-    """1, 0 or -1 by the sign of the element; NaN stays NaN.
-
-    >>> from pdojo import build
-    >>> build.sign(build.input("x", "f32", (4, 8)))
-    <Array f32 [4, 8]>
-    """
-    if is_unsigned(x.dtype):
-        return where(x != 0, constant(1, x.dtype), 0)
-    # For NaN both comparisons are false, and x + x, the value elsewhere, is NaN.
-    negative = where(x < 0, constant(-1, x.dtype), x + x if is_float(x.dtype) else 0)
-    signs = where(x > 0, constant(1, x.dtype), negative)
-    return where(x == 0, constant(0, x.dtype), signs) if is_float(x.dtype) else signs
 
 
 def bitcast(x: Array, dtype: str) -> Array:

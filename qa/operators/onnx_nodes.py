@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from qa.operators import scalar_peers
 from qa.operators.peers import AbsentError, Node, Operand, Table, peer
 
-NODES: Table = {}
+NODES: Table = scalar_peers.nodes()
 Axes = int | Sequence[int] | None
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from qa.operators import scalar_peers
 from qa.operators.peers import AbsentError, Call, Operand, Table, peer
 
-CALLS: Table = {}
+CALLS: Table = scalar_peers.calls()
 Axes = int | Sequence[int] | None
 
 

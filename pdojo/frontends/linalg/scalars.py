@@ -13,6 +13,7 @@ from pdojo.dialect.affine import Expr, const, floordiv, modulo
 from pdojo.dialect.functions import DTYPES, check_types
 from pdojo.dialect.view.nest import Constant, Index, Input
 from pdojo.frontends.linalg.elements import Elements, Iterations
+from pdojo.frontends.linalg.formulas import OPERATIONS, Scalar
 from pdojo.frontends.linalg.kernel_writer import KernelWriter
 from pdojo.frontends.linalg.refusal import INDEX, dtype_of, name_of, refused, shape_of
 from pdojo.math.functions import FUNCTIONS
@@ -79,6 +80,8 @@ class Scalars:
                 return None, [self._element(op, op.tensor, op.indices)]
             case memref.LoadOp():
                 return None, [self._element(op, op.memref, op.indices)]
+            case _ if name_of(op) in OPERATIONS:
+                return self._composite(op, OPERATIONS[name_of(op)])
             case _:
                 return self._function(op)
 
@@ -96,6 +99,18 @@ class Scalars:
                 raise StatementNeeded
             inputs = [self.writer.computed(self.at, dtype_of(op, op.results[0].type), inputs, function)]
         self.values[op.results[0]] = inputs[0]
+
+    def _composite(self, op: Operation, name: str) -> tuple[str | None, list[Input]]:
+        """The last function of a composite, behind statements for the others."""
+        dtype = dtype_of(op, op.results[0].type)
+        operands = [Scalar(dtype, None, [self.value(operand)], self._statement) for operand in op.operands]
+        found = operands[0].mapped(name, operands, {})
+        return found.function, found.inputs
+
+    def _statement(self, dtype: str, inputs: Sequence[Input], function: str) -> Input:
+        if self.writer is None:
+            raise StatementNeeded
+        return self.writer.computed(self.at, dtype, inputs, function)
 
     def _function(self, op: Operation) -> tuple[str | None, list[Input]]:
         name = function_of(op)

@@ -7,7 +7,6 @@ from math import prod
 from pdojo import build
 from pdojo.build import Array
 from pdojo.dialect.affine import var
-from pdojo.onnx.operators.activations import swish
 from pdojo.onnx.operators.arguments import along, integers, optional, scalar_of
 from pdojo.onnx.operators.registry import Node, operator
 from pdojo.onnx.operators.windows import Ends, auto_pad, explicit, halves, padding, per_axis
@@ -128,4 +127,4 @@ def causal_conv(node: Node) -> tuple[Array, Array]:
     if kind not in ("none", "silu", "swish"):
         node.refuse(f"'{kind}' is no activation")
     state = joined[:, :, joined.shape[2] - before :]
-    return (found if kind == "none" else swish(found)), state
+    return (found if kind == "none" else build.silu(found)), state

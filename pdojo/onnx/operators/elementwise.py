@@ -13,13 +13,14 @@ from pdojo.onnx.operators.arguments import FLOATS, check_same_shapes, legacy_bro
 from pdojo.onnx.operators.registry import Node, operator
 
 
-def unary(name: str, function: Callable[[Array], Array]) -> None:
-    """Register an operator of one operand."""
+def unary(name: str, function: str, since: int = 1, **attributes: tuple[str, float]) -> None:
+    """Register an operator of one operand as a function; `attributes` have the parameter's name and the default."""
 
     def lower(node: Node) -> Array:
-        return function(node.array(0))
+        given = {own: node.attribute(name, default) for name, (own, default) in attributes.items()}
+        return build.map(function, node.array(0), **given)
 
-    operator(name)(lower)
+    operator(name, since=since)(lower)
 
 
 def in_f32(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
@@ -31,35 +32,30 @@ def in_f32(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return computed
 
 
-def _named(function: str) -> Callable[[Array], Array]:
-    def apply(x: Array) -> Array:
-        return build.map(function, x)
+for _name in """Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Erf Exp Floor Log Reciprocal Sign Sin Sinh Sqrt Tan
+Tanh""".split():
+    unary(_name, _name.lower())
+unary("Round", "roundeven")
+unary("IsNaN", "is_nan")
+unary("IsInf", "is_inf", detect_positive=("positive", 1), detect_negative=("negative", 1))
 
-    return apply
+
+@operator("Abs")
+def absolute(node: Node) -> Array:
+    """Elements without their signs."""
+    return abs(node.array(0))
 
 
-_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
-    "Abs": abs,
-    "Neg": lambda x: -x,
-    "Reciprocal": lambda x: 1 / x,
-    "Sign": build.sign,
-    "Identity": lambda x: x,
-    "Tan": build.tan,
-    "Sinh": build.sinh,
-    "Cosh": build.cosh,
-    "Asin": build.asin,
-    "Acos": build.acos,
-    "Asinh": build.asinh,
-    "Acosh": build.acosh,
-    "Atanh": build.atanh,
-    **{
-        name: _named(name.lower())
-        for name in ("Atan", "Ceil", "Cos", "Erf", "Exp", "Floor", "Log", "Sin", "Sqrt", "Tanh")
-    },
-    "Round": _named("roundeven"),
-}
-for _name, _function in _FUNCTIONS.items():
-    unary(_name, _function)
+@operator("Neg")
+def negative(node: Node) -> Array:
+    """Elements with the other sign."""
+    return -node.array(0)
+
+
+@operator("Identity")
+def identity(node: Node) -> Array:
+    """The operand."""
+    return node.array(0)
 
 
 def _operands(node: Node) -> tuple[Array, Array]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
-from math import inf
 
 from pdojo import build
 from pdojo.build import Array
@@ -42,22 +40,6 @@ def bit_shift(node: Node) -> Array:
     if sign is None:
         node.refuse(f"'{node.attribute('direction')}' is no direction of a shift")
     return build.map(sign, node.array(0), node.array(1))
-
-
-@operator("IsNaN")
-def is_nan(node: Node) -> Array:
-    """Whether an element is NaN."""
-    x = node.array(0)
-    return build.map("uno", x, x)
-
-
-@operator("IsInf")
-def is_inf(node: Node) -> Array:
-    """Whether an element is an infinity of a sign that is asked for."""
-    x = node.array(0)
-    signs = (("detect_positive", inf), ("detect_negative", -inf))
-    found = [x == value for name, value in signs if node.attribute(name, 1)]
-    return reduce(lambda a, b: a | b, found) if found else build.constant(0, "i1", x.shape)
 
 
 @operator("Where")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from pdojo import build
 from pdojo.build import Array
@@ -23,13 +24,13 @@ def _activation(node: Node, name: str, alpha: float, beta: float) -> Function:
         "relu": build.relu,
         "tanh": build.tanh,
         "sigmoid": build.sigmoid,
-        "softsign": lambda x: x / (abs(x) + 1),
+        "softsign": partial(build.map, "softsign"),
         "softplus": build.softplus,
         "affine": lambda x: x * alpha + beta,
         "leakyrelu": lambda x: build.leaky_relu(x, alpha),
         "thresholdedrelu": lambda x: build.where(x >= alpha, x, 0),
         "scaledtanh": lambda x: build.tanh(x * beta) * alpha,
-        "hardsigmoid": lambda x: build.clip(x * alpha + beta, 0, 1),
+        "hardsigmoid": partial(build.map, "hardsigmoid", alpha=alpha, beta=beta),
         "elu": lambda x: build.elu(x, alpha),
     }
     if name.lower() not in functions:

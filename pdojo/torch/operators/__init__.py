@@ -17,7 +17,6 @@ from pdojo.torch.operators import (
     pools,
     recurrences,
     reductions,
-    special,
     views,
 )
 
@@ -36,6 +35,5 @@ __all__ = [
     "pools",
     "recurrences",
     "reductions",
-    "special",
     "views",
 ]

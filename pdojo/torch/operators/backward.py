@@ -1,8 +1,7 @@
-"""Gradients of functions that are rules as a whole; f16 and bf16 are computed in f32 and rounded once."""
+"""Gradients of losses, softmax and norms; f16 and bf16 are computed in f32 and rounded once."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from pdojo import build
@@ -10,45 +9,6 @@ from pdojo.build import Array
 from pdojo.build.array import wide
 from pdojo.torch.operators.normalisations import last_axes
 from pdojo.torch.operators.registry import Call, aten
-
-
-@aten("tanh_backward.default", pointwise=True)
-def tanh_backward(call: Call, gradient: Array, y: Array) -> Array:
-    """The gradient of tanh from its result."""
-    return wide(gradient) * (1 - wide(y) * wide(y))
-
-
-@aten("sigmoid_backward.default", pointwise=True)
-def sigmoid_backward(call: Call, gradient: Array, y: Array) -> Array:
-    """The gradient of sigmoid from its result."""
-    return wide(gradient) * (1 - wide(y)) * wide(y)
-
-
-@aten("silu_backward.default", pointwise=True)
-def silu_backward(call: Call, gradient: Array, x: Array) -> Array:
-    """The gradient of `x sigmoid(x)`."""
-    u = wide(x)
-    slope = build.sigmoid(u)
-    return wide(gradient) * slope * (u * (1 - slope) + 1)
-
-
-@aten("gelu_backward.default", pointwise=True)
-def gelu_backward(call: Call, gradient: Array, x: Array, *, approximate: str = "none") -> Array:
-    """The gradient of gelu, or of its approximation by tanh."""
-    u = wide(x)
-    if approximate == "tanh":
-        factor = math.sqrt(2 / math.pi)
-        inner = build.tanh((u * u * u * 0.044715 + u) * factor)
-        slope = (u * u * (3 * 0.044715) + 1) * factor
-        return wide(gradient) * ((inner + 1) * 0.5 + u * (1 - inner * inner) * slope * 0.5)
-    normal = build.exp(u * u * -0.5) * (1 / math.sqrt(2 * math.pi))
-    return wide(gradient) * ((build.map("erf", u * math.sqrt(0.5)) + 1) * 0.5 + u * normal)
-
-
-@aten("threshold_backward.default", pointwise=True)
-def threshold_backward(call: Call, gradient: Array, x: Array, threshold: float) -> Array:
-    """The gradient where `x` is greater than a threshold, or NaN."""
-    return build.where(x <= threshold, 0, gradient)
 
 
 @aten("soft_margin_loss_backward.default")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from pdojo import build
@@ -39,32 +40,28 @@ pointwise("abs.default", lambda x: abs(x))
 
 # Functions of floating-point numbers; integers are converted.
 
-_FUNCTIONS: dict[str, Callable[..., Array]] = {
-    **{name: lambda x, name=name: build.map(name, x) for name in
-       ("exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "atan")},
-    **{function.__name__: function for function in
-       (build.tan, build.sinh, build.cosh, build.asin, build.acos, build.asinh, build.acosh, build.atanh,
-        build.sigmoid)},
-    "log10": lambda x: build.map("log2", x) * math.log10(2),
-    "reciprocal": lambda x: 1 / x,
-}  # fmt: skip
-for _name, _function in _FUNCTIONS.items():
-    pointwise(f"{_name}.default", _function, PROMOTION.INT_TO_FLOAT)
-pointwise("div.Tensor", lambda a, b: a / b, PROMOTION.INT_TO_FLOAT)
-pointwise("div.Scalar", lambda a, b: a / b, PROMOTION.INT_TO_FLOAT)
-pointwise("atan2.default", build.atan2, PROMOTION.INT_TO_FLOAT)
-for _name in ("copysign.Tensor", "copysign.Scalar"):
-    pointwise(_name, lambda a, b: build.map("copysign", a, b), PROMOTION.INT_TO_FLOAT)
-
-
-@aten("hypot.default", pointwise=True)
-def hypot(call: Call, x: Array, y: Array) -> Array:
-    """`sqrt(x^2 + y^2)`, without overflow of squares."""
-    a, b = (abs(each) for each in promoted(call, (x, y)))
-    high, low = build.maximum(a, b), build.minimum(a, b)
-    ratio = low / build.where(high == 0, build.constant(1, high.dtype), high)
-    whole = build.where(low == math.inf, low, high * build.sqrt(ratio * ratio + 1))
-    return build.where((a == math.inf) | (b == math.inf), math.inf, whole)
+_SAME = """exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan sinh cosh tanh asin acos atan
+asinh acosh atanh sigmoid atan2"""
+_FUNCTIONS = {
+    **{name: [name] for name in _SAME.split()},
+    "erf": ["erf", "special_erf"],
+    "erfc": ["erfc", "special_erfc"],
+    "erfcx": ["special_erfcx"],
+    "erfinv": ["erfinv", "special_erfinv"],
+    "lgamma": ["lgamma", "special_gammaln"],
+    "digamma": ["digamma", "special_digamma", "special_psi"],
+    "i0": ["i0", "special_i0", "special_modified_bessel_i0"],
+    "i0e": ["special_i0e"],
+    "i1": ["special_i1", "special_modified_bessel_i1"],
+    "i1e": ["special_i1e"],
+}
+for _function, _names in _FUNCTIONS.items():
+    for _name in _names:
+        pointwise(f"{_name}.default", partial(build.map, _function), PROMOTION.INT_TO_FLOAT)
+for _name in ("Tensor", "Scalar"):
+    pointwise(f"div.{_name}", partial(build.map, "/"), PROMOTION.INT_TO_FLOAT)
+    pointwise(f"copysign.{_name}", partial(build.map, "copysign"), PROMOTION.INT_TO_FLOAT)
+pointwise("hypot.default", partial(build.map, "hypot"))
 
 
 # Division of whole numbers
@@ -93,19 +90,16 @@ def divide(call: Call, x: Any, y: Any, *, rounding_mode: str | None = None) -> A
         _check_divisor(call, b)
     if rounding_mode == "floor":
         return a // b
-    return build.map("/", a, b) if _is_whole(a, b) else build.map("trunc", a / b)
+    return build.map("trunc_divide", a, b)
 
 
 @aten("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor", pointwise=True)
 def remainder(call: Call, x: Any, y: Any) -> Array:
-    """The remainder with the sign of the divisor."""
+    """The remainder with the sign of the divisor, or 0 with that of the dividend."""
     a, b = promoted(call, (x, y))
     if _is_whole(a, b):
         _check_divisor(call, b)
-    rest = build.map("rem", a, b)
-    if is_unsigned(rest.dtype):
-        return rest
-    return build.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+    return build.map("remainder", a, b, zero_of_divisor=False)
 
 
 @aten("fmod.Tensor", "fmod.Scalar", pointwise=True)
@@ -136,15 +130,7 @@ for _name in ("ceil", "floor", "trunc"):
 pointwise("round.default", lambda x: build.map("roundeven", x) if is_float(x.dtype) else x)
 
 
-@aten("round.decimals", pointwise=True)
-def round_decimals(call: Call, x: Array, *, decimals: int) -> Array:
-    """Elements rounded to a number of decimals."""
-    (u,) = promoted(call, (x,))
-    scale = float(10 ** abs(decimals))
-    if decimals < 0:
-        return build.map("roundeven", u / scale) * scale
-    return build.map("roundeven", u * scale) / scale
-
+pointwise("round.decimals", partial(build.map, "round_decimals"))
 
 # Comparisons and logic
 
@@ -173,14 +159,15 @@ def _shift(sign: str) -> Callable[..., Array]:
     """A shift; PyTorch's result is that of a shift by all bits if the count is negative or above the width."""
 
     def shifted(x: Any, count: Any) -> Array:
-        most = int((x if isinstance(x, Array) else count).dtype[1:]) - 1
+        dtype = (x if isinstance(x, Array) else count).dtype
+        most, signs = int(dtype[1:]) - 1, sign == ">>" and not is_unsigned(dtype)
         if not isinstance(count, Array):
             if 0 <= count <= most:
                 return build.map(sign, x, count)
-            return build.map(sign, x, most) if sign == ">>" else x * 0
+            return build.map(sign, x, most) if signs else x * 0
         inside = (count >= 0) & (count <= most)
         found = build.map(sign, x, build.where(inside, count, most))
-        return found if sign == ">>" else build.where(inside, found, 0)
+        return found if signs else build.where(inside, found, 0)
 
     return shifted
 
@@ -191,27 +178,21 @@ for _name, _sign in {"left": "<<", "right": ">>"}.items():
     pointwise(f"__{_name[0]}shift__.Tensor", _shift(_sign))
     pointwise(f"__{_name[0]}shift__.Scalar", _shift(_sign))
 
-pointwise("isnan.default", lambda x: x != x if is_float(x.dtype) else build.constant(0, "i1", x.shape))
-pointwise("isinf.default", lambda x: abs(x) == math.inf if is_float(x.dtype) else build.constant(0, "i1", x.shape))
-
-
-def _sign_of(x: Array) -> Array:
-    """The sign; that of NaN is 0."""
-    if _is_bool(x):
-        return x
-    return (
-        build.cast(build.cast(x > 0, "i8") - build.cast(x < 0, "i8"), x.dtype) if is_float(x.dtype) else build.sign(x)
+for _name in ("isnan", "isinf"):
+    pointwise(
+        f"{_name}.default",
+        lambda x, name=f"is_{_name[2:]}": build.map(name, x) if x.is_float else build.constant(0, "i1", x.shape),
     )
 
 
-pointwise("sign.default", _sign_of)
-pointwise("sgn.default", _sign_of)
+for _name in ("sign", "sgn"):
+    pointwise(f"{_name}.default", lambda x: x if _is_bool(x) else build.map("sign", x, keeps_nan=False))
 
 
 def _sign_bit(x: Array) -> Array:
     if is_unsigned(x.dtype):
         return build.constant(0, "i1", x.shape)
-    return build.sign_bit(build.cast(x, "f32") if x.dtype in ("f16", "bf16") else x) if is_float(x.dtype) else x < 0
+    return build.sign_bit(x) if is_float(x.dtype) else x < 0
 
 
 pointwise("signbit.default", _sign_bit, PROMOTION.NO_OPMATH)
@@ -230,16 +211,8 @@ pointwise("maximum.default", lambda a, b: a | b if _is_bool(a, b) else build.max
 pointwise("minimum.default", lambda a, b: a & b if _is_bool(a, b) else build.minimum(a, b), PROMOTION.NO_OPMATH)
 
 
-def _ignoring_nan(a: Array, b: Array, function: Callable[[Array, Array], Array]) -> Array:
-    if _is_bool(a, b):
-        return a | b if function is build.maximum else a & b
-    if not is_float(a.dtype):
-        return function(a, b)
-    return build.where(a != a, b, build.where(b != b, a, function(a, b)))
-
-
-pointwise("fmax.default", lambda a, b: _ignoring_nan(a, b, build.maximum), PROMOTION.NO_OPMATH)
-pointwise("fmin.default", lambda a, b: _ignoring_nan(a, b, build.minimum), PROMOTION.NO_OPMATH)
+pointwise("fmax.default", lambda a, b: a | b if _is_bool(a, b) else build.map("fmax", a, b), PROMOTION.NO_OPMATH)
+pointwise("fmin.default", lambda a, b: a & b if _is_bool(a, b) else build.map("fmin", a, b), PROMOTION.NO_OPMATH)
 
 
 @aten("clamp.default", "clamp.Tensor", pointwise=True)
