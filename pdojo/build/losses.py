@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import Literal, TypeAlias
 
 from pdojo.build.activations import check_float
-from pdojo.build.array import Array, axes_of, broadcast_shape, cast, iota, map, shown
+from pdojo.build.array import Array, axes_of, broadcast_shape, cast, constant, iota, map, shown, wide
 from pdojo.build.elementwise import clip, exp, log, maximum, where
 from pdojo.build.reductions import MOST_I32, max, mean, sum
-from pdojo.build.shapes import expand_dims
+from pdojo.build.shapes import expand_dims, reshape
 from pdojo.dialect.element_types import is_float
 from pdojo.errors import UsageError
 
@@ -42,11 +43,80 @@ def cross_entropy(x: Array, classes: Array, axis: int = -1, *, reduction: Over =
         raise UsageError(f"classes are integers, one for each row of {shown(x.shape)}, not {classes!r}")
     d = u - max(u, axis, keepdims=True)
     total = log(sum(exp(d), axis))
+    return _over(total - sum(where(_chosen(x, classes, axis), d, 0), axis), reduction, x.dtype)
+
+
+def _chosen(x: Array, classes: Array, axis: int) -> Array:
+    """Which scores are those of the classes."""
     if classes.dtype == "i64" and x.shape[axis] <= MOST_I32:
         # Vectors of f32 have as many lanes as those of i32.
         classes = cast(clip(classes, -1, x.shape[axis]), "i32")
-    chosen = map("==", iota(x.shape, classes.dtype, axis), expand_dims(classes, axis))
-    return _over(total - sum(where(chosen, d, 0), axis), reduction, x.dtype)
+    return map("==", iota(x.shape, classes.dtype, axis), expand_dims(classes, axis))
+
+
+def negative_likelihood(
+    x: Array,
+    classes: Array,
+    weights: Array | None = None,
+    axis: int = 1,
+    *,
+    ignored: int | None = None,
+    reduction: Over = "mean",
+) -> tuple[Array, Array]:
+    """The negative scores of classes, times the weights of the classes, and the sum of the weights.
+
+    Shapes: `classes` as in `cross_entropy`, `weights` [classes]. The class `ignored` does not count; another class out
+    of range has the loss NaN. A mean is the quotient of both sums. The results are of f32 for f16 and bf16.
+    """
+    u = check_float("negative_likelihood", x)
+    shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+    if is_float(classes.dtype) or not x.rank or classes.shape != shape:
+        raise UsageError(f"classes of shape {shown(classes.shape)} do not fit scores of shape {shown(x.shape)}")
+    if weights is not None and weights.shape != (x.shape[axis],):
+        raise UsageError(f"weights of shape {shown(weights.shape)} do not fit {x.shape[axis]} classes")
+    chosen, counts = _chosen(u, classes, axis), None if ignored is None else classes != ignored
+    by_class = _by_class(weights, u, axis)
+    picked = sum(where(chosen, -u if by_class is None else -u * by_class, 0), axis)
+    losses = where((classes >= 0) & (classes < u.shape[axis]), picked, nan)
+    losses = losses if counts is None else where(counts, losses, 0)
+    if by_class is not None:
+        factors = sum(where(chosen, by_class, 0), axis)
+        total = sum(factors if counts is None else where(counts, factors, 0))
+    else:
+        total = constant(losses.size, u.dtype) if counts is None else sum(cast(counts, u.dtype))
+    if reduction == "mean":
+        return sum(losses) / total, total
+    return _over(losses, reduction, u.dtype), total
+
+
+def negative_likelihood_gradient(
+    gradient: Array,
+    x: Array,
+    classes: Array,
+    total: Array,
+    weights: Array | None = None,
+    axis: int = 1,
+    *,
+    ignored: int | None = None,
+    reduction: Over = "mean",
+) -> Array:
+    """The gradient of the scores of `negative_likelihood`: 0 but for those of the classes."""
+    u, g = wide(x), wide(gradient)
+    chosen = _chosen(u, classes, axis)
+    chosen = chosen if ignored is None else chosen & expand_dims(classes != ignored, axis)
+    if reduction == "mean":
+        g = g / cast(total, g.dtype)
+    elif reduction == "none":
+        g = expand_dims(reshape(g, classes.shape), axis)
+    by_class = _by_class(weights, u, axis)
+    return where(chosen, -g if by_class is None else -g * by_class, 0)
+
+
+def _by_class(weights: Array | None, x: Array, axis: int) -> Array | None:
+    """The weights of classes, as an array that broadcasts to the scores."""
+    if weights is None:
+        return None
+    return reshape(cast(weights, x.dtype), [-1 if d == axis else 1 for d in range(x.rank)])
 
 
 def mse_loss(x: Array, y: Array, *, reduction: Over = "mean") -> Array:

@@ -6,9 +6,13 @@ neighbours are 0. The work grows with the size of the image.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from math import inf
 from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pdojo.build.array import Array, cast, constant, iota, map, wide
 from pdojo.build.contractions import contract
@@ -16,6 +20,7 @@ from pdojo.build.elementwise import clip, maximum, minimum, where
 from pdojo.build.graph import Computed
 from pdojo.build.reductions import max, mean, reduce
 from pdojo.build.shapes import expand_dims, reshape, transpose
+from pdojo.build.tables import Constants
 from pdojo.dialect.affine import var
 from pdojo.errors import UsageError
 
@@ -125,6 +130,18 @@ def grid_sample(
         weights.append(_weights(found, extent))
     sums = _sampled(x, weights)
     return cast(reshape(sums, (*x.shape[:2], *grid.shape[1:-1])), image.dtype)
+
+
+def affine_grid(theta: Array, size: Sequence[int], constants: Constants, *, corners: bool = False) -> Array:
+    """The places [N, *size, rank], for `grid_sample`, of a grid after affine maps [N, rank, rank + 1]."""
+    rank = len(size)
+    axes: list[NDArray[np.float64]] = []
+    for extent in size:
+        step = np.arange(extent, dtype=np.float64)
+        axes.append(step * (2 / builtins.max(extent - 1, 1)) - 1 if corners else (2 * step + 1) / extent - 1)
+    grid = np.stack([*reversed(np.meshgrid(*axes, indexing="ij")), np.ones(size)], -1)
+    places = constants(grid.reshape(-1, rank + 1), theta.dtype)
+    return reshape(contract("nij,pj->npi", theta, places), (theta.shape[0], *size, rank))
 
 
 def deform_conv(

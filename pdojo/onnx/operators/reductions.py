@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import inf, prod
 
 from pdojo import build
-from pdojo.build import Array
+from pdojo.build import Array, indexing
 from pdojo.build.reductions import neutral_of
 from pdojo.onnx.operators.arguments import FLOATS, axis_of, integers_of, number_of, wide_type
 from pdojo.onnx.operators.registry import Node, operator
@@ -112,23 +112,8 @@ operator("CumProd")(_running("*"))
 
 @operator("TopK")
 def top_k(node: Node) -> tuple[Array, Array]:
-    """The greatest or least elements along an axis, by the rank of each: no element moves but by a comparison."""
+    """The greatest or least elements along an axis in order, and their indices."""
     x = node.array(0)
-    axis = axis_of(node, node.attribute("axis", -1), x.rank)
     count = node.attribute("k") if node.attribute("k") is not None else int(number_of(node, 1))
-    # x[..., i, j]: the rank of element i is the number of elements j before it in the result.
-    lead, extent = x.shape[:axis], x.shape[axis]
-    if count > extent:
-        node.refuse(f"{count} elements of {extent}")
-    rows = build.transpose(x, [*(d for d in range(x.rank) if d != axis), axis])
-    one, other = build.expand_dims(rows, -1), build.expand_dims(rows, -2)
-    before = other > one if node.attribute("largest", 1) else other < one
-    places = (*rows.shape, extent)
-    equal_before = (one == other) & (build.iota(places, "i64", -1) < build.iota(places, "i64", -2))
-    rank = build.sum(build.cast(before | equal_before, "i64"), -1)
-    chosen = build.expand_dims(rank, -2) == build.iota((count, 1), "i64")
-    indices = build.where(chosen, build.iota(rank.shape, "i64", -1)[..., None, :], -1)
-    least = neutral_of("max", x)
-    values = build.max(build.where(chosen, build.expand_dims(rows, -2), least), -1)
-    back = [*range(len(lead)), x.rank - 1, *range(len(lead), x.rank - 1)]
-    return build.transpose(values, back), build.transpose(build.max(indices, -1), back)
+    axis = axis_of(node, node.attribute("axis", -1), x.rank)
+    return indexing.top_k(x, count, axis, largest=bool(node.attribute("largest", 1)))

@@ -64,3 +64,10 @@ def max_roi_pool(node: Node) -> Array:
     return sampling.max_roi_pool(
         node.array(0), node.array(1), node.attribute("pooled_shape"), node.attribute("spatial_scale", 1.0)
     )
+
+
+@operator("AffineGrid")
+def affine_grid(node: Node) -> Array:
+    """The places of a grid of an image after affine maps; its function would take 24 kernels."""
+    size = integers(node, 1)[2:]
+    return sampling.affine_grid(node.array(0), size, node.constant, corners=bool(node.attribute("align_corners", 0)))
