@@ -23,11 +23,36 @@ from pdojo.build.elementary import acos, acosh, asin, asinh, atan2, atanh, cosh,
 from pdojo.build.elementwise import bitcast, clip, exp, log, maximum, minimum, sign, sqrt, tanh, where
 from pdojo.build.kernel import kernel
 from pdojo.build.losses import binary_cross_entropy, cross_entropy, huber_loss, mse_loss
-from pdojo.build.norms import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
+from pdojo.build.norms import (
+    batch_norm,
+    batch_norm_with_statistics,
+    group_norm,
+    group_norm_with_statistics,
+    instance_norm,
+    layer_norm,
+    layer_norm_with_statistics,
+    rms_norm,
+    rms_norm_with_statistics,
+)
 from pdojo.build.pieces import assemble, concatenate, pad, split, stack, take
 from pdojo.build.placing import put
 from pdojo.build.pools import avg_pool, pool
-from pdojo.build.reductions import all, any, argmax, argmin, cumulative, max, mean, min, prod, reduce, sum, var
+from pdojo.build.reductions import (
+    all,
+    any,
+    argmax,
+    argmin,
+    cumulative,
+    max,
+    mean,
+    min,
+    prod,
+    reduce,
+    std,
+    sum,
+    var,
+    var_mean,
+)
 from pdojo.build.scans import scan
 from pdojo.build.shapes import expand_dims, flip, repeat, reshape, squeeze, tile, transpose, windows
 from pdojo.build.tables import gather, scatter, table
@@ -48,6 +73,7 @@ __all__ = [
     "attention",
     "avg_pool",
     "batch_norm",
+    "batch_norm_with_statistics",
     "binary_cross_entropy",
     "bitcast",
     "broadcast_to",
@@ -70,12 +96,14 @@ __all__ = [
     "gather",
     "gelu",
     "group_norm",
+    "group_norm_with_statistics",
     "huber_loss",
     "input",
     "instance_norm",
     "iota",
     "kernel",
     "layer_norm",
+    "layer_norm_with_statistics",
     "leaky_relu",
     "log",
     "log_softmax",
@@ -98,6 +126,7 @@ __all__ = [
     "repeat",
     "reshape",
     "rms_norm",
+    "rms_norm_with_statistics",
     "scan",
     "scatter",
     "selu",
@@ -112,6 +141,7 @@ __all__ = [
     "sqrt",
     "squeeze",
     "stack",
+    "std",
     "sum",
     "table",
     "take",
@@ -120,6 +150,7 @@ __all__ = [
     "tile",
     "transpose",
     "var",
+    "var_mean",
     "where",
     "windows",
 ]

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from pdojo.build.activations import check_float
-from pdojo.build.array import Array, axes_of, broadcast_to, cast, constant, define, map, shown, wide
+from pdojo.build.array import Array, axes_of, broadcast_to, cast, constant, define, map, shown
 from pdojo.build.contractions import matmul
 from pdojo.build.elementwise import exp, log, where
 from pdojo.build.graph import Computed, Write, identity
+from pdojo.build.policy import rounded_once
 from pdojo.build.reductions import Axes, max, reduced, sum
 from pdojo.build.shapes import squeeze, transpose
 from pdojo.dialect.affine import Expr, var
 from pdojo.errors import UsageError
 
 
+@rounded_once
 def softmax(x: Array, axis: int = -1, *, mask: Array | None = None) -> Array:
     """`exp(x) / sum(exp(x))` along `axis`, computed stably: the maximum is subtracted before exp.
 
@@ -25,8 +26,7 @@ def softmax(x: Array, axis: int = -1, *, mask: Array | None = None) -> Array:
     >>> build.softmax(build.input("x", "f32", (4, 8)))
     <Array f32 [4, 8]>
     """
-    u = check_float("softmax", x)
-    return cast(_softmax(u if mask is None else _masked(u, mask), axis), x.dtype)
+    return _softmax(x if mask is None else _masked(x, mask), axis)
 
 
 def _softmax(u: Array, axis: int) -> Array:
@@ -61,6 +61,7 @@ def _masked(u: Array, mask: Array) -> Array:
     return masked
 
 
+@rounded_once
 def causal_softmax(x: Array) -> Array:
     """`softmax` of each row over its elements up to the diagonal; the others are 0. Rows are the last axis.
 
@@ -72,13 +73,12 @@ def causal_softmax(x: Array) -> Array:
     """
     if x.rank < 2:
         raise UsageError(f"causal_softmax takes matrices, not an array of shape {shown(x.shape)}")
-    u = check_float("causal_softmax", x)
     # The element of column j of row i counts iff i - j >= 0.
     guard = (var(x.rank - 2) - var(x.rank - 1),)
-    most = reduced("max", u, [x.rank - 1], guard=guard)[..., None]
-    e = _guarded("math.exp", guard, _guarded("arith.subf", guard, u, most))
+    most = reduced("max", x, [x.rank - 1], guard=guard)[..., None]
+    e = _guarded("math.exp", guard, _guarded("arith.subf", guard, x, most))
     total = reduced("+", e, [x.rank - 1], guard=guard)[..., None]
-    return cast(_guarded("arith.divf", guard, e, total, fill=0), x.dtype)
+    return _guarded("arith.divf", guard, e, total, fill=0)
 
 
 def _guarded(function: str, guard: Sequence[Expr], x: Array, *others: Array, fill: float | None = None) -> Array:
@@ -90,6 +90,7 @@ def _guarded(function: str, guard: Sequence[Expr], x: Array, *others: Array, fil
     return define(x.dtype, x.shape, *fills, Write(x.shape, identity(x.shape), value, held))
 
 
+@rounded_once
 def log_softmax(x: Array, axis: int = -1) -> Array:
     """The logarithm of `softmax`: `x - max - log(sum(exp(x - max)))`.
 
@@ -97,11 +98,11 @@ def log_softmax(x: Array, axis: int = -1) -> Array:
     >>> build.log_softmax(build.input("x", "f32", (4, 8)), axis=0)
     <Array f32 [4, 8]>
     """
-    u = check_float("log_softmax", x)
-    d = u - max(u, axis, keepdims=True)
-    return cast(d - log(sum(exp(d), axis, keepdims=True)), x.dtype)
+    d = x - max(x, axis, keepdims=True)
+    return d - log(sum(exp(d), axis, keepdims=True))
 
 
+@rounded_once
 def logsumexp(x: Array, axis: Axes = -1, *, keepdims: bool = False) -> Array:
     """`log(sum(exp(x)))` along `axis`, computed stably; infinities give what the formula says.
 
@@ -109,13 +110,13 @@ def logsumexp(x: Array, axis: Axes = -1, *, keepdims: bool = False) -> Array:
     >>> build.logsumexp(build.input("x", "f32", (4, 8)), axis=1)
     <Array f32 [4]>
     """
-    u = check_float("logsumexp", x)
-    most = max(u, axis, keepdims=True)
+    most = max(x, axis, keepdims=True)
     finite = where(abs(most) == inf, 0, most)
-    found = log(sum(exp(u - finite), axis, keepdims=True)) + finite
-    return cast(found if keepdims else squeeze(found, axes_of(axis, x.rank)), x.dtype)
+    found = log(sum(exp(x - finite), axis, keepdims=True)) + finite
+    return found if keepdims else squeeze(found, axes_of(axis, x.rank))
 
 
+@rounded_once
 def attention(
     q: Array,
     k: Array,
@@ -136,12 +137,10 @@ def attention(
     >>> build.attention(q, k, build.input("v", "f32", (2, 6, 3)))
     <Array f32 [2, 4, 3]>
     """
-    check_float("attention", q)
     if q.rank < 2 or k.rank < 2 or v.rank < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise UsageError(f"attention: q {shown(q.shape)}, k {shown(k.shape)} and v {shown(v.shape)} do not fit")
-    queries, keys, values = wide(q), wide(k), wide(v)
-    turned = transpose(keys, (*range(k.rank - 2), k.rank - 1, k.rank - 2))
-    factor = map("rsqrt", constant(q.shape[-1], queries.dtype)) if scale is None else scale
-    scores = matmul(queries, turned) * factor
+    turned = transpose(k, (*range(k.rank - 2), k.rank - 1, k.rank - 2))
+    factor = map("rsqrt", constant(q.shape[-1], q.dtype)) if scale is None else scale
+    scores = matmul(q, turned) * factor
     scores = scores if mask is None else _masked(scores, mask)
-    return cast(matmul(causal_softmax(scores) if causal else _softmax(scores, -1), values), q.dtype)
+    return matmul(causal_softmax(scores) if causal else _softmax(scores, -1), v)

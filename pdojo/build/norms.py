@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdojo.build.activations import check_float
-from pdojo.build.array import Array, axes_of, cast, map, shown, wide
+from pdojo.build.array import Array, axes_of, cast, map, shown
+from pdojo.build.policy import rounded_once
 from pdojo.build.reductions import mean, sum
 from pdojo.build.shapes import reshape
 from pdojo.errors import UsageError
 
 
+@rounded_once
 def layer_norm(
     x: Array,
     scale: Array | None = None,
@@ -31,10 +32,31 @@ def layer_norm(
     >>> build.layer_norm(x, g)
     <Array f32 [4, 8]>
     """
-    u = check_float("layer_norm", x)
-    return cast(_scaled(_normalised(u, axes_of(axis, x.rank), eps), scale, shift), x.dtype)
+    return layer_norm_with_statistics(x, scale, shift, axis=axis, eps=eps)[0]
 
 
+@rounded_once
+def layer_norm_with_statistics(
+    x: Array,
+    scale: Array | None = None,
+    shift: Array | None = None,
+    *,
+    axis: int | Sequence[int] = -1,
+    eps: float = 1e-5,
+) -> list[Array]:
+    """`layer_norm`, the means and `1 / sqrt(variance + eps)`; the statistics keep the axes, with one element.
+
+    Statistics of f16 and bf16 are f32.
+
+    >>> from pdojo import build
+    >>> build.layer_norm_with_statistics(build.input("x", "bf16", (4, 8)))
+    [<Array bf16 [4, 8]>, <Array f32 [4, 1]>, <Array f32 [4, 1]>]
+    """
+    normal, average, inverse = _normalised(x, axes_of(axis, x.rank), eps)
+    return [_scaled(normal, scale, shift), average, inverse]
+
+
+@rounded_once
 def rms_norm(x: Array, scale: Array | None = None, *, axis: int | Sequence[int] = -1, eps: float = 1e-5) -> Array:
     """`x / sqrt(mean(x^2) + eps) * scale`, with the mean along `axis`; `scale` broadcasts to the shape of `x`.
 
@@ -43,11 +65,24 @@ def rms_norm(x: Array, scale: Array | None = None, *, axis: int | Sequence[int] 
     >>> build.rms_norm(x, w)
     <Array bf16 [4, 8]>
     """
-    u = check_float("rms_norm", x)
-    squares = mean(u * u, axis, keepdims=True)
-    return cast(_scaled(u * map("rsqrt", squares + eps), scale, None), x.dtype)
+    return rms_norm_with_statistics(x, scale, axis=axis, eps=eps)[0]
 
 
+@rounded_once
+def rms_norm_with_statistics(
+    x: Array, scale: Array | None = None, *, axis: int | Sequence[int] = -1, eps: float = 1e-5
+) -> list[Array]:
+    """`rms_norm` and `1 / sqrt(mean(x^2) + eps)`, which keeps the axes, with one element.
+
+    >>> from pdojo import build
+    >>> build.rms_norm_with_statistics(build.input("x", "f32", (4, 8)))
+    [<Array f32 [4, 8]>, <Array f32 [4, 1]>]
+    """
+    inverse = map("rsqrt", mean(x * x, axis, keepdims=True) + eps)
+    return [_scaled(x * inverse, scale, None), inverse]
+
+
+@rounded_once
 def group_norm(
     x: Array, groups: int, scale: Array | None = None, shift: Array | None = None, *, eps: float = 1e-5
 ) -> Array:
@@ -59,14 +94,29 @@ def group_norm(
     >>> build.group_norm(build.input("x", "f32", (2, 6, 4, 4)), 3)
     <Array f32 [2, 6, 4, 4]>
     """
-    u = _images("group_norm", x)
+    return group_norm_with_statistics(x, groups, scale, shift, eps=eps)[0]
+
+
+@rounded_once
+def group_norm_with_statistics(
+    x: Array, groups: int, scale: Array | None = None, shift: Array | None = None, *, eps: float = 1e-5
+) -> list[Array]:
+    """`group_norm`, and the means and `1 / sqrt(variance + eps)` of each group, [N, groups].
+
+    >>> from pdojo import build
+    >>> build.group_norm_with_statistics(build.input("x", "f32", (2, 6, 4, 4)), 3)
+    [<Array f32 [2, 6, 4, 4]>, <Array f32 [2, 3]>, <Array f32 [2, 3]>]
+    """
+    _check_images("group_norm", x)
     if groups < 1 or x.shape[1] % groups:
         raise UsageError(f"{x.shape[1]} channels do not make {groups} equal groups")
-    parts = reshape(u, (x.shape[0], groups, x.shape[1] // groups, *x.shape[2:]))
-    normal = reshape(_normalised(parts, tuple(range(2, parts.rank)), eps), x.shape)
-    return cast(_scaled(normal, _per_channel(scale, x, 1), _per_channel(shift, x, 1)), x.dtype)
+    parts = reshape(x, (x.shape[0], groups, x.shape[1] // groups, *x.shape[2:]))
+    normal, *statistics = _normalised(parts, tuple(range(2, parts.rank)), eps)
+    scaled = _scaled(reshape(normal, x.shape), _per_channel(scale, x, 1), _per_channel(shift, x, 1))
+    return [scaled, *(reshape(each, (x.shape[0], groups)) for each in statistics)]
 
 
+@rounded_once
 def instance_norm(x: Array, scale: Array | None = None, shift: Array | None = None, *, eps: float = 1e-5) -> Array:
     """`layer_norm` over the spatial axes: the statistics of each channel of each image.
 
@@ -76,11 +126,12 @@ def instance_norm(x: Array, scale: Array | None = None, shift: Array | None = No
     >>> build.instance_norm(build.input("x", "f32", (2, 6, 4, 4)))
     <Array f32 [2, 6, 4, 4]>
     """
-    u = _images("instance_norm", x)
-    normal = _normalised(u, tuple(range(2, x.rank)), eps)
-    return cast(_scaled(normal, _per_channel(scale, x, 1), _per_channel(shift, x, 1)), x.dtype)
+    _check_images("instance_norm", x)
+    normal, _, _ = _normalised(x, tuple(range(2, x.rank)), eps)
+    return _scaled(normal, _per_channel(scale, x, 1), _per_channel(shift, x, 1))
 
 
+@rounded_once
 def batch_norm(
     x: Array,
     scale: Array | None = None,
@@ -93,38 +144,56 @@ def batch_norm(
     """The normalisation of each channel, along `axis`, with the statistics of this batch or with given ones.
 
     `scale`, `shift`, and the (mean, variance) in `statistics` have one element per channel. Given statistics are folded
-    into a factor and a summand per channel. Statistics of the batch are those of its rows, combined (Chan, Golub,
-    LeVeque 1979): one pass over `x`, and no cancellation.
+    into a factor and a summand per channel.
 
     >>> from pdojo import build
     >>> build.batch_norm(build.input("x", "f32", (2, 6, 4, 4)))
     <Array f32 [2, 6, 4, 4]>
     """
-    u = check_float("batch_norm", x)
+    if statistics is None:
+        return batch_norm_with_statistics(x, scale, shift, axis=axis, eps=eps)[0]
     (channels,) = axes_of(axis, x.rank)
     factor, summand = _per_channel(scale, x, channels), _per_channel(shift, x, channels)
-    if statistics is not None:
-        average, variance = (_per_channel(each, x, channels) for each in statistics)
-        assert average is not None
-        assert variance is not None
-        deviation = map("rsqrt", variance + eps)
-        slope = deviation if factor is None else deviation * factor
-        offset = -(average * slope) if summand is None else summand - average * slope
-        return cast(u * slope + offset, x.dtype)
-    deviations, _, variance = channel_statistics(u, channels)
-    return cast(_scaled(deviations * map("rsqrt", variance + eps), factor, summand), x.dtype)
+    average, variance = (_per_channel(each, x, channels) for each in statistics)
+    assert average is not None
+    assert variance is not None
+    deviation = map("rsqrt", variance + eps)
+    slope = deviation if factor is None else deviation * factor
+    offset = -(average * slope) if summand is None else summand - average * slope
+    return x * slope + offset
 
 
-def channel_statistics(u: Array, axis: int) -> tuple[Array, Array, Array]:
+@rounded_once
+def batch_norm_with_statistics(
+    x: Array, scale: Array | None = None, shift: Array | None = None, *, axis: int = 1, eps: float = 1e-5
+) -> list[Array]:
+    """`batch_norm` with the statistics of the batch; the mean, `1 / sqrt(variance + eps)` and variance of each channel.
+
+    The statistics are those of the batch's rows, combined (Chan, Golub, LeVeque 1979): one pass over `x`, and no
+    cancellation.
+
+    >>> from pdojo import build
+    >>> build.batch_norm_with_statistics(build.input("x", "f32", (2, 6, 4, 4)))
+    [<Array f32 [2, 6, 4, 4]>, <Array f32 [6]>, <Array f32 [6]>, <Array f32 [6]>]
+    """
+    (channels,) = axes_of(axis, x.rank)
+    factor, summand = _per_channel(scale, x, channels), _per_channel(shift, x, channels)
+    deviations, average, variance = _channel_statistics(x, channels)
+    inverse = map("rsqrt", variance + eps)
+    found = _scaled(deviations * inverse, factor, summand)
+    return [found, *(reshape(each, (x.shape[channels],)) for each in (average, inverse, variance))]
+
+
+def _channel_statistics(u: Array, axis: int) -> tuple[Array, Array, Array]:
     """The deviations from the mean of each channel, the means, and the variances; channels are along `axis`."""
     others = tuple(d for d in range(u.rank) if d != axis)
     if axis == u.rank - 1 or u.rank < 3:
-        return statistics_of(u, others)
+        return _statistics_of(u, others)
     average, variance = _of_rows(u, others)
     return u - average, average, variance
 
 
-def statistics_of(u: Array, axes: Sequence[int]) -> tuple[Array, Array, Array]:
+def _statistics_of(u: Array, axes: Sequence[int]) -> tuple[Array, Array, Array]:
     """The deviations from the mean along axes, and the means and variances, which keep the axes with one element."""
     average = mean(u, axes, keepdims=True)
     deviations = u - average
@@ -146,10 +215,11 @@ def _of_rows(u: Array, axes: Sequence[int]) -> tuple[Array, Array]:
     return average, sum(whole, axes, keepdims=True) / count
 
 
-def _normalised(u: Array, axes: tuple[int, ...], eps: float) -> Array:
-    """The array, normalised to mean 0 and variance 1 (up to `eps`) along the axes."""
-    deviations, _, variance = statistics_of(u, axes)
-    return deviations * map("rsqrt", variance + eps)
+def _normalised(u: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array, Array]:
+    """The array, normalised to mean 0 and variance 1 (up to `eps`) along the axes; means and inverse deviations."""
+    deviations, average, variance = _statistics_of(u, axes)
+    inverse = map("rsqrt", variance + eps)
+    return deviations * inverse, average, inverse
 
 
 def _scaled(normal: Array, scale: Array | None, shift: Array | None) -> Array:
@@ -165,10 +235,9 @@ def _fitting(name: str, x: Array, normal: Array) -> Array:
     return cast(x, normal.dtype)
 
 
-def _images(name: str, x: Array) -> Array:
+def _check_images(name: str, x: Array) -> None:
     if x.rank < 3:
         raise UsageError(f"{name} takes images [N, C, ...], not an array of shape {shown(x.shape)}")
-    return check_float(name, x)
 
 
 def _per_channel(values: Array | None, x: Array, axis: int) -> Array | None:
@@ -177,4 +246,4 @@ def _per_channel(values: Array | None, x: Array, axis: int) -> Array | None:
         return None
     if values.shape != (x.shape[axis],):
         raise UsageError(f"values of shape {shown(values.shape)} are not one for each of {x.shape[axis]} channels")
-    return cast(reshape(values, [x.shape[axis] if d == axis else 1 for d in range(x.rank)]), wide(x).dtype)
+    return cast(reshape(values, [x.shape[axis] if d == axis else 1 for d in range(x.rank)]), x.dtype)

@@ -20,6 +20,8 @@ from pdojo.build.array import (
     wide,
 )
 from pdojo.build.graph import Reduction, Write, identity
+from pdojo.build.policy import accumulated_wide, rounded_once
+from pdojo.build.shapes import squeeze
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.affine import var as iteration
 from pdojo.dialect.element_types import is_float
@@ -95,6 +97,7 @@ def _with_axes(x: Array, axes: Sequence[int], rank: int) -> Array:
     return x.view(shape, [iteration(d) if extent != 1 else const(0) for d, extent in zip(kept, x.shape, strict=True)])
 
 
+@accumulated_wide
 def sum(x: Array, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """The sum along `axis`.
 
@@ -105,6 +108,7 @@ def sum(x: Array, axis: Axes = None, *, keepdims: bool = False) -> Array:
     return reduce("+", x, axis, keepdims=keepdims)
 
 
+@accumulated_wide
 def prod(x: Array, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """The product along `axis`.
 
@@ -155,6 +159,7 @@ def all(x: Array, axis: Axes = None, *, keepdims: bool = False) -> Array:
     return reduce("and", cast(x, "i1"), axis, keepdims=keepdims)
 
 
+@rounded_once
 def mean(x: Array, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """The mean along `axis`, of floating-point numbers.
 
@@ -162,28 +167,47 @@ def mean(x: Array, axis: Axes = None, *, keepdims: bool = False) -> Array:
     >>> build.mean(build.input("x", "f16", (4, 8)), axis=-1)
     <Array f16 [4]>
     """
-    _check_float("mean", x)
-    count = product(x.shape[a] for a in axes_of(axis, x.rank))
-    return cast(sum(wide(x), axis, keepdims=keepdims) / count, x.dtype)
+    return sum(x, axis, keepdims=keepdims) / product(x.shape[a] for a in axes_of(axis, x.rank))
 
 
-def var(x: Array, axis: Axes = None, *, correction: int = 0, keepdims: bool = False) -> Array:
+@rounded_once
+def var(x: Array, axis: Axes = None, *, correction: float = 0, keepdims: bool = False) -> Array:
     """The variance along `axis`: the mean of the squared deviations, with `correction` subtracted from their number.
+
+    The number is 0 at least: the variance is infinite then, or NaN if all elements are equal.
 
     >>> from pdojo import build
     >>> build.var(build.input("x", "f32", (4, 8)), axis=-1, correction=1)
     <Array f32 [4]>
     """
-    _check_float("var", x)
-    values = wide(x)
-    deviations = values - mean(values, axis, keepdims=True)
-    count = product(x.shape[a] for a in axes_of(axis, x.rank)) - correction
-    return cast(sum(deviations * deviations, axis, keepdims=keepdims) / count, x.dtype)
+    return var_mean(x, axis, correction=correction, keepdims=keepdims)[0]
 
 
-def _check_float(name: str, x: Array) -> None:
-    if not is_float(x.dtype):
-        raise UsageError(f"'{name}' takes floating-point numbers, not {x.dtype}; use build.cast")
+@rounded_once
+def var_mean(x: Array, axis: Axes = None, *, correction: float = 0, keepdims: bool = False) -> list[Array]:
+    """The variance, as `var`, and the mean, in f32 of f16 and bf16.
+
+    >>> from pdojo import build
+    >>> build.var_mean(build.input("x", "f32", (4, 8)), axis=-1)
+    [<Array f32 [4]>, <Array f32 [4]>]
+    """
+    average = mean(x, axis, keepdims=True)
+    deviations = x - average
+    axes = axes_of(axis, x.rank)
+    count = product(x.shape[a] for a in axes) - correction
+    squares = sum(deviations * deviations, axis, keepdims=keepdims)
+    return [squares / (count if count > 0 else 0), average if keepdims else squeeze(average, axes)]
+
+
+@rounded_once
+def std(x: Array, axis: Axes = None, *, correction: float = 0, keepdims: bool = False) -> Array:
+    """The standard deviation along `axis`: the square root of `var`.
+
+    >>> from pdojo import build
+    >>> build.std(build.input("x", "f32", (4, 8)), axis=-1)
+    <Array f32 [4]>
+    """
+    return map("sqrt", var(x, axis, correction=correction, keepdims=keepdims))
 
 
 def argmax(x: Array, axis: int = -1, *, keepdims: bool = False, last: bool = False) -> Array:

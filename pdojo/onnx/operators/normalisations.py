@@ -5,8 +5,7 @@ from __future__ import annotations
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.array import broadcast_shape
-from pdojo.build.norms import statistics_of
-from pdojo.onnx.operators.arguments import axis_of, optional, wide_type
+from pdojo.onnx.operators.arguments import axis_of, optional
 from pdojo.onnx.operators.elementwise import in_f32
 from pdojo.onnx.operators.registry import Node, operator
 
@@ -23,14 +22,12 @@ def batch_normalization(node: Node) -> Array | tuple[Array, ...]:
         node.refuse("the attribute 'spatial' is 0: statistics of every activation")
     if not training:
         return build.batch_norm(x, scale, shift, statistics=(mean, variance), axis=min(1, x.rank - 1), eps=eps)
-    others = [d for d in range(x.rank) if d != 1]
-    wide = build.cast(x, wide_type(x.dtype))
-    of_batch = build.mean(wide, others), build.var(wide, others)
+    found, of_mean, _, of_variance = build.batch_norm_with_statistics(x, scale, shift, eps=eps)
     running = [
         build.cast(old * momentum + build.cast(new, old.dtype) * (1 - momentum), old.dtype)
-        for old, new in zip((mean, variance), of_batch, strict=True)
+        for old, new in zip((mean, variance), (of_mean, of_variance), strict=True)
     ]
-    return build.batch_norm(x, scale, shift, eps=eps), *running
+    return found, *running
 
 
 @operator("InstanceNormalization")
@@ -62,14 +59,8 @@ def layer_normalization(node: Node) -> Array | tuple[Array, ...]:
     for each in (scale, shift):
         if each is not None and broadcast_shape(each.shape, x.shape) != x.shape:
             node.contradicts(f"a scale or shift of shape {list(each.shape)} is not broadcast to {list(x.shape)}")
-    if not any(node.outputs[1:]):
-        return build.layer_norm(x, scale, shift, axis=axes, eps=eps)
-    wide = build.cast(x, wide_type(x.dtype))
-    deviations, mean, variance = statistics_of(wide, axes)
-    inverse = build.map("rsqrt", variance + eps)
-    scaled = deviations * inverse * build.cast(scale, wide.dtype)
-    shifted = scaled if shift is None else scaled + build.cast(shift, wide.dtype)
-    return (build.cast(shifted, x.dtype), mean, inverse)[: len(node.outputs)]
+    found = build.layer_norm_with_statistics(x, scale, shift, axis=axes, eps=eps)
+    return tuple(found[: len(node.outputs)])
 
 
 @operator("RMSNormalization")

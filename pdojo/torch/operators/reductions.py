@@ -128,21 +128,10 @@ def _given(x: Array, dim: Dim) -> tuple[int, ...]:
     return () if dim is not None and not isinstance(dim, int) and not dim else axes(x, dim)
 
 
-def moments(x: Array, dim: Dim, correction: float | None, *, keepdim: bool) -> tuple[Array, Array]:
-    """The variance and the mean along axes; f16 and bf16 are computed in f32."""
-    along, values = axes(x, dim), wide(x)
-    average = build.mean(values, along, keepdims=True)
-    deviations = values - average
-    count = prod(x.shape[d] for d in along) - (1 if correction is None else correction)
-    squares = build.sum(deviations * deviations, along, keepdims=keepdim)
-    # Without a degree of freedom the quotient is infinite, or NaN if all elements are equal.
-    return squares / max(0, count), average if keepdim else build.squeeze(average, along)
-
-
 @aten("var.correction")
 def variance(call: Call, x: Array, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False) -> Array:
     """The variance along axes."""
-    return moments(x, dim, correction, keepdim=keepdim)[0]
+    return build.var(x, axes(x, dim), correction=_correction(correction), keepdims=keepdim)
 
 
 @aten("std.correction")
@@ -150,15 +139,19 @@ def deviation(
     call: Call, x: Array, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False
 ) -> Array:
     """The square root of the variance along axes."""
-    return build.sqrt(moments(x, dim, correction, keepdim=keepdim)[0])
+    return build.std(x, axes(x, dim), correction=_correction(correction), keepdims=keepdim)
 
 
 @aten("var_mean.correction")
 def variance_and_mean(
     call: Call, x: Array, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False
-) -> tuple[Array, Array]:
+) -> list[Array]:
     """The variance and the mean along axes."""
-    return moments(x, dim, correction, keepdim=keepdim)
+    return build.var_mean(x, axes(x, dim), correction=_correction(correction), keepdims=keepdim)
+
+
+def _correction(given: float | None) -> float:
+    return 1 if given is None else given
 
 
 @aten("cumsum.default")

@@ -1,0 +1,59 @@
+"""The element types in which operators compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+from typing import cast as typed
+
+from pdojo.build.array import Array, cast, wide
+from pdojo.dialect.element_types import is_float
+from pdojo.errors import UsageError
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+ROUNDED_ONCE: Mapping[str, str] = {"f16": "f32", "bf16": "f32"}
+"""The types in which operators of several steps compute, by the types of their operands; others are their own."""
+
+
+def rounded_once(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A function of floating-point numbers that computes f16 and bf16 in f32, and rounds its first result once.
+
+    The first argument is an array, whose type the first result has; further results, such as statistics, stay in the
+    type of the computation. The wrapper raises UsageError for integers.
+    """
+    computed = accumulated_wide(function)
+
+    @wraps(computed)
+    def check(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        x = typed("Array", args[0])
+        if not is_float(x.dtype):
+            raise UsageError(f"'{function.__name__}' takes floating-point numbers, not {x.dtype}; use build.cast")
+        return computed(*args, **kwargs)
+
+    return check
+
+
+def accumulated_wide(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """As `rounded_once`, of a function that takes integers too: they are computed in their own type."""
+
+    @wraps(function)
+    def computed(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        x, widened = typed("Array", args[0]), typed("Any", function)
+        if x.dtype not in ROUNDED_ONCE:
+            return widened(*args, **kwargs)
+        made: Any = widened(*map(_widened, args), **{name: _widened(value) for name, value in kwargs.items()})
+        return cast(made, x.dtype) if isinstance(made, Array) else type(made)((cast(made[0], x.dtype), *made[1:]))
+
+    typed("Any", computed).policy = ROUNDED_ONCE
+    return computed
+
+
+def _widened(value: Any) -> Any:
+    """An argument, with arrays of f16 and bf16 in f32."""
+    if isinstance(value, Array):
+        return wide(value)
+    if isinstance(value, tuple | list):
+        return type(value)(map(_widened, value))  # pyright: ignore
+    return value

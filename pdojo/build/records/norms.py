@@ -1,0 +1,160 @@
+"""Normalisations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo import build
+from pdojo.build.operator import array, call, operator
+
+Values = NDArray[Any]
+_LAYER = (
+    call(array("3 5"), array("5"), array("5")),
+    call(array("2 3 4"), array("3 4"), axis=(-2, -1)),
+    call(array("2 3 4"), array("4"), array("4"), eps=0.1),
+    call(array("3 37"), None, array("37"), axis=1),
+    call(array("4 1")),
+    call(array("2 3 4"), array("3 1"), array("1 4"), axis=(1, 2)),
+)
+
+
+def normalised(x: Values, axis: Any, eps: float) -> list[Values]:
+    """The array, normalised to mean 0 and variance 1 (up to `eps`) along axes; means and inverse deviations."""
+    average = x.mean(axis, keepdims=True)
+    inverse = 1 / np.sqrt(np.square(x - average).mean(axis, keepdims=True) + eps)
+    return [(x - average) * inverse, average, inverse]
+
+
+def _scaled(normal: Values, scale: Values | None, shift: Values | None) -> Values:
+    scaled = normal if scale is None else normal * scale
+    return scaled if shift is None else scaled + shift
+
+
+def _along(values: Values | None, x: Values, axis: int = 1) -> Values | None:
+    """One value per channel, as an array that broadcasts to `x`."""
+    return None if values is None else values.reshape([-1 if d == axis % x.ndim else 1 for d in range(x.ndim)])
+
+
+@operator(build.layer_norm_with_statistics, *_LAYER, results=("result", "mean", "inverse deviation"))
+def layer_norm_with_statistics(
+    x: Values, scale: Values | None = None, shift: Values | None = None, *, axis: Any = -1, eps: float = 1e-5
+) -> list[Values]:
+    """The normalisation along axes and its statistics."""
+    normal, *statistics = normalised(x, axis, eps)
+    return [_scaled(normal, scale, shift), *statistics]
+
+
+@operator(build.layer_norm, *_LAYER)
+def layer_norm(x: Values, scale: Values | None = None, shift: Values | None = None, **facts: Any) -> Values:
+    """The normalisation along axes."""
+    return layer_norm_with_statistics(x, scale, shift, **facts)[0]
+
+
+_RMS = (
+    call(array("3 5"), array("5"), eps=0.1),
+    call(array("2 3 4"), array("3 4"), axis=(-2, -1)),
+    call(array("3 37")),
+    call(array("4 1"), axis=-1),
+)
+
+
+@operator(build.rms_norm_with_statistics, *_RMS, results=("result", "inverse root"))
+def rms_norm_with_statistics(
+    x: Values, scale: Values | None = None, *, axis: Any = -1, eps: float = 1e-5
+) -> list[Values]:
+    """The quotient by the root mean square along axes, and the inverse of the root."""
+    inverse = 1 / np.sqrt(np.square(x).mean(axis, keepdims=True) + eps)
+    return [_scaled(x * inverse, scale, None), inverse]
+
+
+@operator(build.rms_norm, *_RMS)
+def rms_norm(x: Values, scale: Values | None = None, *, axis: Any = -1, eps: float = 1e-5) -> Values:
+    """The quotient by the root mean square along axes."""
+    return rms_norm_with_statistics(x, scale, axis=axis, eps=eps)[0]
+
+
+_GROUP = (
+    call(array("2 6 3 4"), 2, array("6"), array("6")),
+    call(array("2 6 5"), 3, eps=0.1),
+    call(array("1 4 3 3"), 4, array("4")),
+    call(array("2 3 1 7"), 1, None, array("3")),
+)
+
+
+@operator(build.group_norm_with_statistics, *_GROUP, results=("result", "mean", "inverse deviation"))
+def group_norm_with_statistics(
+    x: Values, groups: int, scale: Values | None = None, shift: Values | None = None, *, eps: float = 1e-5
+) -> list[Values]:
+    """The normalisation of each group of channels of each image, and its statistics."""
+    normal, average, inverse = normalised(x.reshape(len(x), groups, -1), 2, eps)
+    found = _scaled(normal.reshape(x.shape), _along(scale, x), _along(shift, x))
+    return [found, average[..., 0], inverse[..., 0]]
+
+
+@operator(build.group_norm, *_GROUP)
+def group_norm(
+    x: Values, groups: int, scale: Values | None = None, shift: Values | None = None, *, eps: float = 1e-5
+) -> Values:
+    """The normalisation of each group of channels of each image."""
+    return group_norm_with_statistics(x, groups, scale, shift, eps=eps)[0]
+
+
+@operator(
+    build.instance_norm,
+    call(array("2 3 5"), array("3"), array("3")),
+    call(array("1 2 3 4"), eps=0.1),
+    call(array("2 1 7"), array("1")),
+)
+def instance_norm(x: Values, scale: Values | None = None, shift: Values | None = None, *, eps: float = 1e-5) -> Values:
+    """The normalisation of each channel of each image."""
+    return group_norm(x, x.shape[1], scale, shift, eps=eps)
+
+
+_BATCH = (
+    call(array("2 3 4 5"), array("3"), array("3")),
+    call(array("7 3"), array("3"), axis=-1),
+    call(array("1 3 4 5")),
+    call(array("3 4 5"), axis=0),
+    call(array("4 3 1"), array("3"), array("3"), eps=0.1),
+)
+
+
+@operator(
+    build.batch_norm_with_statistics, *_BATCH, results=("result", "mean", "inverse deviation", "variance"), ulps=12
+)
+def batch_norm_with_statistics(
+    x: Values, scale: Values | None = None, shift: Values | None = None, *, axis: int = 1, eps: float = 1e-5
+) -> list[Values]:
+    """The normalisation of each channel with the statistics of the batch, and these."""
+    others = tuple(d for d in range(x.ndim) if d != axis % x.ndim)
+    normal, *statistics = normalised(x, others, eps)
+    found = _scaled(normal, _along(scale, x, axis), _along(shift, x, axis))
+    return [found, *(each.reshape(-1) for each in statistics), x.var(others)]
+
+
+@operator(
+    build.batch_norm,
+    *_BATCH,
+    call(array("2 3 4"), array("3"), array("3"), statistics=(array("3"), array("3", low=0.1, high=2))),
+    call(array("2 3 4"), statistics=(array("3"), array("3", low=0, high=2))),
+    call(array("5 3"), array("3"), statistics=(array("3"), array("3", low=0.1, high=2)), axis=-1, eps=0.01),
+    ulps=12,
+)
+def batch_norm(
+    x: Values,
+    scale: Values | None = None,
+    shift: Values | None = None,
+    *,
+    statistics: tuple[Values, Values] | None = None,
+    axis: int = 1,
+    eps: float = 1e-5,
+) -> Values:
+    """The normalisation of each channel with the statistics of the batch, or with given means and variances."""
+    if statistics is None:
+        return batch_norm_with_statistics(x, scale, shift, axis=axis, eps=eps)[0]
+    average, variance, factor, summand = (_along(each, x, axis) for each in (*statistics, scale, shift))
+    assert variance is not None
+    return _scaled((x - average) / np.sqrt(variance + eps), factor, summand)

@@ -1,0 +1,113 @@
+"""Calls of peers, made of samples of operators. An argument that a peer lacks is no parameter of its function here."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo.build.operator import Input, Operator, Sample, values_of
+
+
+class AbsentError(Exception):
+    """A peer computes no such call; the message says why."""
+
+
+@dataclass(eq=False)
+class Operand:
+    """An array of a call."""
+
+    values: NDArray[Any]
+    """f64 for floats, rounded to the element type; the type itself for integers."""
+    dtype: str
+    """The element type of handles."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents."""
+        return self.values.shape
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return self.values.ndim
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of an operator of ATen; arguments are `Operand`s, NumPy arrays of known values, or anything."""
+
+    operator: str
+    """`add.Tensor`."""
+    arguments: Sequence[Any]
+    keywords: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    read: tuple[int, ...] | None = None
+    """The numbers of the results that are the operator's; None is all in order, as far as both have them."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of ONNX; inputs are `Operand`s, NumPy arrays of known values, or None."""
+
+    operator: str
+    inputs: Sequence[Any]
+    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    outputs: int = 1
+    opset: int = 23
+    domain: str = ""
+    read: tuple[int, ...] | None = None
+    """The numbers of the results that are the operator's; None is all in order."""
+
+
+Peer: TypeAlias = Callable[..., Any]
+_P = TypeVar("_P", bound=Peer)
+Table: TypeAlias = dict[str, list[Peer]]
+"""Peers by the names of operators."""
+
+
+def peer(table: Table, *names: str) -> Callable[[_P], _P]:
+    """A decorator that gives operators a peer: a function of a sample's arguments, with operands for arrays."""
+
+    def register(function: _P) -> _P:
+        for name in names:
+            table.setdefault(name, []).append(function)
+        return function
+
+    return register
+
+
+def operands_of(sample: Sample, dtype: str) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a sample with random operands, the same in every call."""
+    seeds = iter(range(100))
+
+    def made(given: Input) -> Operand:
+        return Operand(values_of(given, dtype, next(seeds)), given.dtype or dtype)
+
+    return sample.filled(made)
+
+
+def asked(function: Peer, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """The call of a peer. Raises AbsentError for an argument that it lacks."""
+    try:
+        inspect.signature(function).bind(*arguments, **keywords)
+    except TypeError as error:
+        raise AbsentError(f"it has no such argument: {error}") from None
+    return function(*arguments, **keywords)
+
+
+def wanted(record: Operator, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[NDArray[Any]]:
+    """The results of the reference."""
+    with np.errstate(all="ignore"):
+        made: Any = record.reference(*map(bare, arguments), **{name: bare(value) for name, value in keywords.items()})
+    return [np.asarray(each) for each in (made if isinstance(made, list | tuple) else [made])]
+
+
+def bare(value: Any, of: Callable[[Operand], Any] = lambda operand: operand.values) -> Any:
+    """An argument with what `of` makes of operands, in lists too."""
+    if isinstance(value, Operand):
+        return of(value)
+    return type(value)([bare(each, of) for each in value]) if isinstance(value, list | tuple) else value
