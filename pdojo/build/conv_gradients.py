@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from pdojo.build.array import Array, wide
+from pdojo.build.array import Array
 from pdojo.build.contractions import contract, conv, conv_transpose
 from pdojo.build.pieces import assemble, pad
+from pdojo.build.policy import accumulated_wide
 from pdojo.build.reductions import sum
 from pdojo.build.shapes import reshape, windows
 from pdojo.dialect.affine import var
@@ -38,6 +39,7 @@ def of_images(
     )
 
 
+@accumulated_wide
 def of_weights(
     few: Array,
     many: Array,
@@ -50,7 +52,7 @@ def of_weights(
 ) -> Array:
     """The sums over images and places of the products of `few` [N, A, *places] and the windows of `many` [N, B, ...].
 
-    The result is [A, B / groups, *window], of f32 for f16 and bf16. It is the gradient of the weights of `conv` if
+    The result is [A, B / groups, *window]. It is the gradient of the weights of `conv` if
     `few` is the gradient of its result, of `conv_transpose` if `few` are its images.
     """
     rank = len(window)
@@ -61,7 +63,7 @@ def of_weights(
     parts = reshape(seen, (n, groups, inputs // groups, *seen.shape[2:]))
     rows = reshape(few, (n, groups, channels // groups, *few.shape[2:]))
     places, taps = "uvw"[:rank], "xyz"[:rank]
-    found = contract(f"ngo{places},ngc{places}{taps}->goc{taps}", rows, parts, dtype=wide(few).dtype)
+    found = contract(f"ngo{places},ngc{places}{taps}->goc{taps}", rows, parts)
     return reshape(found, (channels, inputs // groups, *window))
 
 

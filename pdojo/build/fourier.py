@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from pdojo.build.array import Array, cast, wide
+from pdojo.build.array import Array
 from pdojo.build.contractions import contract
 from pdojo.build.pieces import pad, stack
+from pdojo.build.policy import rounded_once
 from pdojo.build.shapes import expand_dims, transpose, windows
 from pdojo.build.tables import Constants
 from pdojo.errors import UsageError
 
 
+@rounded_once
 def fourier(
     x: Array,
     axis: int,
-    length: int | None,
-    constants: Constants,
+    length: int | None = None,
     *,
+    constants: Constants,
     inverse: bool = False,
     onesided: bool = False,
 ) -> Array:
@@ -28,26 +30,27 @@ def fourier(
     """
     if x.shape[-1] not in (1, 2):
         raise UsageError(f"the last axis has {x.shape[-1]} elements, not a real number or a complex one")
-    u, extent = wide(x), x.shape[axis]
+    extent = x.shape[axis]
     if inverse and onesided:
         length = 2 * (extent - 1) if length is None else length
-        return cast(_real_inverse(u, axis, length, constants), x.dtype)
+        return _real_inverse(x, axis, length, constants)
     length = extent if length is None else length
     bins = length // 2 + 1 if onesided else length
     angles = np.outer(np.arange(length), np.arange(bins)) % length * (2 * np.pi / length)
     scale = 1 / length if inverse else 1
-    cosines = constants(np.cos(angles) * scale, u.dtype)
-    sines = constants(np.sin(angles) * (scale if inverse else -scale), u.dtype)
-    parts, word = _of_length(u, axis, length), _word(u, axis)
+    cosines = constants(np.cos(angles) * scale, x.dtype)
+    sines = constants(np.sin(angles) * (scale if inverse else -scale), x.dtype)
+    parts, word = _of_length(x, axis, length), _word(x, axis)
     found = [contract(word, parts[..., 0], cosines), contract(word, parts[..., 0], sines)]
     if parts.shape[-1] == 2:
         found[0] = found[0] - contract(word, parts[..., 1], sines)
         found[1] = found[1] + contract(word, parts[..., 1], cosines)
-    return cast(stack(found, -1), x.dtype)
+    return stack(found, -1)
 
 
+@rounded_once
 def short_time_fourier(
-    x: Array, size: int, step: int, window: Array | None, constants: Constants, *, onesided: bool = True
+    x: Array, size: int, step: int, window: Array | None = None, *, constants: Constants, onesided: bool = True
 ) -> Array:
     """The transforms [batch, frames, frequencies, 2] of frames of a signal [batch, length, 1 or 2].
 
@@ -55,7 +58,7 @@ def short_time_fourier(
     """
     frames = windows(transpose(x, (0, 2, 1)), (size,), step)
     frames = frames if window is None else frames * window
-    return fourier(transpose(frames, (0, 2, 3, 1)), 2, size, constants, onesided=onesided)
+    return fourier(transpose(frames, (0, 2, 3, 1)), 2, size, constants=constants, onesided=onesided)
 
 
 def _of_length(x: Array, axis: int, length: int) -> Array:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from pdojo.build.activations import check_float
-from pdojo.build.array import Array, cast, constant, iota, map, power, shown
+from pdojo.build.array import Array, constant, iota, map, power, shown
 from pdojo.build.contractions import ends_of
 from pdojo.build.elementwise import maximum, minimum, sqrt, where
 from pdojo.build.pieces import Widths, pad
+from pdojo.build.policy import rounded_once
 from pdojo.build.reductions import neutral_of, reduce
 from pdojo.build.shapes import per_axis, reshape, windows
 from pdojo.dialect.element_types import is_float
@@ -128,6 +128,7 @@ def max_unpool(x: Array, indices: Array, shape: Sequence[int]) -> Array:
     return reshape(where(last < 0, 0, found), shape)
 
 
+@rounded_once
 def lp_pool(
     x: Array,
     size: Sequence[int],
@@ -139,12 +140,12 @@ def lp_pool(
     ceil: bool = False,
 ) -> Array:
     """The norm of this order of every window; shapes and modes are those of `pool`."""
-    u = check_float("lp_pool", x)
-    powers = u * u if order == 2 else power(abs(u), order)
+    powers = x * x if order == 2 else power(abs(x), order)
     sums = pool("+", powers, size, stride=stride, padding=padding, dilation=dilation, ceil=ceil)
-    return cast(sqrt(sums) if order == 2 else power(sums, 1 / order), x.dtype)
+    return sqrt(sums) if order == 2 else power(sums, 1 / order)
 
 
+@rounded_once
 def avg_pool(
     x: Array,
     size: Sequence[int],
@@ -165,10 +166,9 @@ def avg_pool(
     <Array f32 [2, 4, 4, 4]>
     """
     axes = _axes(x, size, stride, padding, dilation, ceil=ceil)
-    values = check_float("avg_pool", x)
-    sums = pool("+", values, size, stride=stride, padding=padding, dilation=dilation, ceil=ceil)
+    sums = pool("+", x, size, stride=stride, padding=padding, dilation=dilation, ceil=ceil)
     if divisor is not None:
-        return cast(sums / divisor, x.dtype)
+        return sums / divisor
     constant_count, counts = 1, list[Array]()
     for number, axis in enumerate(axes):
         first = 0 if count_padding else axis.before
@@ -181,7 +181,7 @@ def avg_pool(
         counts.append(reshape(length, (-1, *[1] * (len(axes) - 1 - number))))
     for count in counts:
         sums = sums / count
-    return cast(sums if constant_count == 1 and counts else sums / constant_count, x.dtype)
+    return sums if constant_count == 1 and counts else sums / constant_count
 
 
 def _common_length(axis: _Axis, first: int, last: int) -> int | None:

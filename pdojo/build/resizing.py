@@ -115,8 +115,9 @@ def resize(
     counts: Sequence[int],
     scales: Sequence[float],
     kind: Interpolation,
-    constants: Constants,
     regions: Sequence[tuple[float, float]] | None = None,
+    *,
+    constants: Constants,
 ) -> Array:
     """The array with `counts` elements along `axes`, one axis after the other; `scales` say where they are.
 

@@ -18,6 +18,7 @@ from pdojo.build.array import Array, cast, constant, iota, map, wide
 from pdojo.build.contractions import contract
 from pdojo.build.elementwise import clip, maximum, minimum, where
 from pdojo.build.graph import Computed
+from pdojo.build.policy import rounded_once
 from pdojo.build.reductions import max, mean, reduce
 from pdojo.build.shapes import expand_dims, reshape, transpose
 from pdojo.build.tables import Constants
@@ -99,20 +100,20 @@ def _sampled(x: Array, weights: Sequence[Array]) -> Array:
     return reduce("+", Array(x.dtype, shape, value), range(3, len(shape)))
 
 
+@rounded_once
 def grid_sample(
-    image: Array,
+    x: Array,
     grid: Array,
     mode: Mode = "linear",
     padding: Literal["zeros", "border", "reflection"] = "zeros",
     *,
     corners: bool = False,
 ) -> Array:
-    """The image at the places of a grid, which are between -1 and 1 within it; in f32 for f16 and bf16.
+    """The image at the places of a grid, which are between -1 and 1 within it.
 
-    Shapes: `image` [N, C, *spatial], `grid` [N, *places, rank] with the last axis first. `corners`: whether -1 and 1
+    Shapes: `x` [N, C, *spatial], `grid` [N, *places, rank] with the last axis first. `corners`: whether -1 and 1
     are the centres of the first and last elements, not their outer edges.
     """
-    x = wide(image)
     rank = x.rank - 2
     rows = reshape(cast(grid, x.dtype), (grid.shape[0], -1, rank))
     weights: list[Array] = []
@@ -128,11 +129,11 @@ def grid_sample(
                 index = _reflected(index, least, most)
             found.append((index, factor))
         weights.append(_weights(found, extent))
-    sums = _sampled(x, weights)
-    return cast(reshape(sums, (*x.shape[:2], *grid.shape[1:-1])), image.dtype)
+    return reshape(_sampled(x, weights), (*x.shape[:2], *grid.shape[1:-1]))
 
 
-def affine_grid(theta: Array, size: Sequence[int], constants: Constants, *, corners: bool = False) -> Array:
+@rounded_once
+def affine_grid(theta: Array, size: Sequence[int], *, constants: Constants, corners: bool = False) -> Array:
     """The places [N, *size, rank], for `grid_sample`, of a grid after affine maps [N, rank, rank + 1]."""
     rank = len(size)
     axes: list[NDArray[np.float64]] = []
@@ -144,9 +145,10 @@ def affine_grid(theta: Array, size: Sequence[int], constants: Constants, *, corn
     return reshape(contract("nij,pj->npi", theta, places), (theta.shape[0], *size, rank))
 
 
+@rounded_once
 def deform_conv(
-    image: Array,
-    filters: Array,
+    x: Array,
+    weights: Array,
     offset: Array,
     bias: Array | None = None,
     mask: Array | None = None,
@@ -157,15 +159,13 @@ def deform_conv(
     groups: int = 1,
     offset_groups: int = 1,
 ) -> Array:
-    """The convolution of elements at places that are moved by offsets; in f32 for f16 and bf16.
+    """The convolution of elements at places that are moved by offsets.
 
-    Shapes: `image` [N, C, H, W], `filters` [O, C / groups, h, w], `offset` [N, offset_groups * h * w * 2, *places],
+    Shapes: `x` [N, C, H, W], `weights` [O, C / groups, h, w], `offset` [N, offset_groups * h * w * 2, *places],
     `mask`, of factors of the elements, [N, offset_groups * h * w, *places].
     """
-    if image.rank != 4:
+    if x.rank != 4:
         raise UsageError("only images of two dimensions are convolved at moved places")
-    x = wide(image)
-    weights, offset = cast(filters, x.dtype), cast(offset, x.dtype)
     n, channels, height, width = x.shape
     window, places = weights.shape[2:], offset.shape[2:]
     parts = reshape(offset, (n * offset_groups, *window, 2, *places))
@@ -180,18 +180,19 @@ def deform_conv(
     images = reshape(x, (n * offset_groups, channels // offset_groups, height, width))
     sampled = reshape(_sampled(images, axes), (n, offset_groups, channels // offset_groups, *window, *places))
     if mask is not None:
-        sampled = sampled * reshape(cast(mask, x.dtype), (n, offset_groups, 1, *window, *places))
+        sampled = sampled * reshape(mask, (n, offset_groups, 1, *window, *places))
     outputs = weights.shape[0]
     columns = reshape(sampled, (n, groups, channels // groups, *window, *places))
     by_group = reshape(weights, (groups, outputs // groups, channels // groups, *window))
     found = reshape(contract("ngchwyx,gochw->ngoyx", columns, by_group), (n, outputs, *places))
     if bias is not None:
-        found = found + reshape(cast(bias, x.dtype), (-1, 1, 1))
-    return cast(found, image.dtype)
+        found = found + reshape(bias, (-1, 1, 1))
+    return found
 
 
+@rounded_once
 def roi_align(
-    images: Array,
+    x: Array,
     regions: Array,
     bins: tuple[int, int],
     samples: int,
@@ -200,12 +201,11 @@ def roi_align(
     half_pixel: bool = True,
     reduction: Literal["mean", "max"] = "mean",
 ) -> Array:
-    """The mean or the maximum of samples in the bins of regions; in f32 for f16 and bf16.
+    """The mean or the maximum of samples in the bins of regions.
 
-    Shapes: `images` [R, C, H, W], one for each of the `regions` [R, (left, top, right, bottom)], which `scale` scales
+    Shapes: `x` [R, C, H, W], one for each of the `regions` [R, (left, top, right, bottom)], which `scale` scales
     to elements; the result is [R, C, *bins]. `half_pixel`: whether the centre of the first element is 0.5.
     """
-    x = wide(images)
     axes: list[list[tuple[Array, Array]]] = []
     for k, count in enumerate(bins):
         bounds = cast(regions, x.dtype) * scale - (0.5 if half_pixel else 0.0)
@@ -220,7 +220,7 @@ def roi_align(
     extents = x.shape[2:]
     if reduction == "mean":
         weights = [_weights(each, extent) for each, extent in zip(axes, extents, strict=True)]
-        return cast(mean(reshape(_on_grid(x, weights), shape), (3, 5)), images.dtype)
+        return mean(reshape(_on_grid(x, weights), shape), (3, 5))
     most = None
     for y in axes[0]:
         for z in axes[1]:
@@ -228,7 +228,7 @@ def roi_align(
             part = _on_grid(x, pair)
             most = part if most is None else maximum(most, part)
     assert most is not None
-    return cast(max(reshape(most, shape), (3, 5)), images.dtype)
+    return max(reshape(most, shape), (3, 5))
 
 
 def _corners(places: Array, extent: int) -> list[tuple[Array, Array]]:

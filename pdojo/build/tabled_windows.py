@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from pdojo.build.array import Array, cast, iota, wide
+from pdojo.build.array import Array, cast, iota
 from pdojo.build.elementwise import where
+from pdojo.build.policy import accumulated_wide, rounded_once
 from pdojo.build.pools import pool
 from pdojo.build.reductions import neutral_of, reduce, sum
 from pdojo.build.shapes import expand_dims, reshape
@@ -25,23 +26,25 @@ def adaptive_pool(accumulation: str, x: Array, places: Sequence[int]) -> Array:
     return x
 
 
+@rounded_once
 def adaptive_avg_pool(x: Array, places: Sequence[int]) -> Array:
-    """The means of the windows of `adaptive_pool`, in the type of their sums."""
-    found = adaptive_pool("+", wide(x), places)
+    """The means of the windows of `adaptive_pool`."""
+    found = adaptive_pool("+", x, places)
     for axis, count in enumerate(places, x.rank - len(places)):
         found = _divided(found, axis, _parts(x.shape[axis], count))
     return found
 
 
+@rounded_once
 def adaptive_avg_pool_gradient(gradient: Array, extents: Sequence[int]) -> Array:
-    """The gradient of `adaptive_avg_pool` of images with `extents`, in the type of its sums."""
-    found = wide(gradient)
+    """The gradient of `adaptive_avg_pool` of images with `extents`."""
     for axis, extent in enumerate(extents, gradient.rank - len(extents)):
         parts = _parts(extent, gradient.shape[axis])
-        found = _gathered("+", _divided(found, axis, parts), axis, holding(parts, extent))
-    return found
+        gradient = _gathered("+", _divided(gradient, axis, parts), axis, holding(parts, extent))
+    return gradient
 
 
+@rounded_once
 def avg_pool_gradient(
     gradient: Array,
     extents: Sequence[int],
@@ -52,21 +55,19 @@ def avg_pool_gradient(
     count_padding: bool = True,
     divisor: float | None = None,
 ) -> Array:
-    """The gradient of `avg_pool` of images with `extents`: that of each window, divided, goes to all its elements.
-
-    It is in the type of its sums.
-    """
-    found, lead = wide(gradient), gradient.rank - len(extents)
+    """The gradient of `avg_pool` of images with `extents`: that of each window, divided, goes to all its elements."""
+    lead = gradient.rank - len(extents)
     rows = zip(extents, gradient.shape[lead:], size, stride, padding, strict=True)
     for axis, (extent, places, k, s, p) in enumerate(rows, lead):
         windows = [range(place * s - p, min(place * s - p + k, extent + p)) for place in range(places)]
         inside = [range(max(0, each.start), min(extent, each.stop)) for each in windows]
         if divisor is None:
-            found = _divided(found, axis, windows if count_padding else inside)
-        found = _gathered("+", found, axis, holding(inside, extent))
-    return found if divisor is None else found / divisor
+            gradient = _divided(gradient, axis, windows if count_padding else inside)
+        gradient = _gathered("+", gradient, axis, holding(inside, extent))
+    return gradient if divisor is None else gradient / divisor
 
 
+@accumulated_wide
 def max_pool_gradient(
     gradient: Array,
     indices: Array,
@@ -79,7 +80,7 @@ def max_pool_gradient(
 ) -> Array:
     """The gradient of the greatest elements of windows: each element sums those of the windows whose index it has.
 
-    `indices` are flat in images with `extents`. The result is in the type of its sums.
+    `indices` are flat in images with `extents`.
     """
     rank = len(extents)
     lead = gradient.shape[:-rank]
@@ -103,7 +104,7 @@ def max_pool_gradient(
         counted = inside if counted is None else counted & inside
     chosen = gather(indices, at) == flat
     chosen = chosen if counted is None else chosen & counted
-    return sum(where(chosen, gather(wide(gradient), at), 0), range(-rank, 0))
+    return sum(where(chosen, gather(gradient, at), 0), range(-rank, 0))
 
 
 def _parts(extent: int, places: int) -> list[range]:

@@ -45,7 +45,7 @@ def resize(node: Node) -> Array:
         scales = [float(v) for v in node.static(scales_at).reshape(-1)]
         counts = _counts(node, scales, extents)
     regions = list(zip(roi[: len(axes)], roi[len(axes) :], strict=True))
-    return resizing.resize(x, axes, counts, scales, _interpolation(node), node.constant, regions)
+    return resizing.resize(x, axes, counts, scales, _interpolation(node), regions, constants=node.constant)
 
 
 def _counts(node: Node, scales: Sequence[float], extents: Sequence[int]) -> list[int]:
@@ -66,4 +66,4 @@ def upsample(node: Node) -> Array:
     counts = _counts(node, scales, x.shape)
     linear = node.choice("mode", ("nearest", "linear", "bilinear")) != "nearest"
     kind = Interpolation("linear" if linear else "nearest", "asymmetric", "floor")
-    return resizing.resize(x, range(x.rank), counts, scales, kind, node.constant)
+    return resizing.resize(x, range(x.rank), counts, scales, kind, constants=node.constant)

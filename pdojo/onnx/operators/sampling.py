@@ -70,4 +70,6 @@ def max_roi_pool(node: Node) -> Array:
 def affine_grid(node: Node) -> Array:
     """The places of a grid of an image after affine maps; its function would take 24 kernels."""
     size = integers(node, 1)[2:]
-    return sampling.affine_grid(node.array(0), size, node.constant, corners=bool(node.attribute("align_corners", 0)))
+    return sampling.affine_grid(
+        node.array(0), size, constants=node.constant, corners=bool(node.attribute("align_corners", 0))
+    )

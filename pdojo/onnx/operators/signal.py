@@ -16,7 +16,7 @@ def dft(node: Node) -> Array:
     given = int(number_of(node, 2)) if node.given(2) else -2
     axis = axis_of(node, node.attribute("axis", 1) if node.opset < 20 else given, x.rank)
     inverse, onesided = bool(node.attribute("inverse", 0)), bool(node.attribute("onesided", 0))
-    return fourier(x, axis, length, node.constant, inverse=inverse, onesided=onesided)
+    return fourier(x, axis, length, constants=node.constant, inverse=inverse, onesided=onesided)
 
 
 @operator("STFT")
@@ -26,4 +26,4 @@ def stft(node: Node) -> Array:
     default = x.shape[1] if window is None else window.size
     size = int(number_of(node, 3)) if node.given(3) else default
     onesided = bool(node.attribute("onesided", 1))
-    return short_time_fourier(x, size, step, window, node.constant, onesided=onesided)
+    return short_time_fourier(x, size, step, window, constants=node.constant, onesided=onesided)
