@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.build.array import Array, Like, broadcast_to, cast, iota
+from pdojo.build.array import Array, broadcast_to, cast, iota
 from pdojo.build.elementwise import where
 from pdojo.build.pieces import runs_of, take
 from pdojo.build.placing import Accumulation, put
@@ -148,7 +148,7 @@ def pick_along(x: Array, indices: Array, axis: int) -> Array:
     return max(where(chosen, expand_dims(rows, axis), neutral_of("max", x)), -1)
 
 
-def one_hot(indices: Array, depth: int, axis: int, on: Like = 1, off: Like = 0) -> Array:
+def one_hot(indices: Array, depth: int, axis: int, on: Array, off: Array) -> Array:
     """`on` at each index along a new axis of `depth` elements, `off` elsewhere; negative indices count from the end."""
     places = cast(indices, indices.dtype if is_float(indices.dtype) else "i64")
     places = expand_dims(where(places < 0, places + depth, places), axis)

@@ -37,11 +37,11 @@ def _places(mode: str, count: int, extent: int, scale: float, region: tuple[floa
             return y / scale
         case "tf_crop_and_resize":
             start, end = region
-            if width == 1:
-                return y * 0 + (end - start) * (extent - 1) / 2 + start * (extent - 1)
+            if count == 1:
+                return y * 0 + (start + end) * (extent - 1) / 2
             return y * (end - start) * (extent - 1) / (width - 1) + start * (extent - 1)
         case "pytorch_half_pixel":
-            return y * 0 - 0.5 if width == 1 else (y + 0.5) / scale - 0.5
+            return y * 0 if count == 1 else (y + 0.5) / scale - 0.5
         case "half_pixel_symmetric":
             return extent / 2 * (1 - count / width) + (y + 0.5) / scale - 0.5
         case "tf_half_pixel_for_nn":

@@ -120,3 +120,70 @@ def _deform_conv(
 ) -> Node:  # fmt: skip
     attributes = _convolution(weights.shape[2:], stride, padding, dilation, groups)
     return Node("DeformConv", [x, weights, offset, bias, mask], attributes | {"offset_group": offset_groups}, opset=22)
+
+
+@peer(NODES, "grid_sample")
+def _grid_sample(
+    x: Operand, grid: Operand, mode: str = "linear", padding: str = "zeros", *, corners: bool = False
+) -> Node:
+    attributes = {"mode": mode, "padding_mode": padding, "align_corners": int(corners)}
+    return Node("GridSample", [x, grid], attributes, opset=22)
+
+
+@peer(NODES, "affine_grid")
+def _affine_grid(theta: Operand, size: Sequence[int], *, corners: bool = False) -> Node:
+    if corners and 1 in size:
+        raise AbsentError("an axis of one element divides by 0")
+    whole = np.array([theta.shape[0], 1, *size])
+    return Node("AffineGrid", [theta, whole], {"align_corners": int(corners)}, opset=20)
+
+
+@peer(NODES, "roi_align")
+def _roi_align(
+    x: Operand, regions: Operand, bins: Sequence[int], samples: int, *, scale: float = 1.0, half_pixel: bool = True,
+    reduction: str = "mean",
+) -> Node:  # fmt: skip
+    attributes = {"output_height": bins[0], "output_width": bins[1], "sampling_ratio": samples, "spatial_scale": scale}
+    attributes["coordinate_transformation_mode"] = "half_pixel" if half_pixel else "output_half_pixel"
+    attributes["mode"] = {"mean": "avg", "max": "max"}[reduction]
+    return Node("RoiAlign", [x, regions, np.arange(x.shape[0])], attributes, opset=22)
+
+
+@peer(NODES, "max_roi_pool")
+def _max_roi_pool(x: Operand, regions: Operand, bins: Sequence[int], scale: float = 1.0) -> Node:
+    return Node("MaxRoiPool", [x, regions], {"pooled_shape": list(bins), "spatial_scale": scale}, opset=22)
+
+
+@peer(NODES, "resize")
+def _resize(
+    x: Operand, axes: Sequence[int], counts: Sequence[int], scales: Sequence[float], kind: Any, regions: Any = None
+) -> Node:
+    if any(int(s * x.shape[a]) != n for a, n, s in zip(axes, counts, scales, strict=True)):
+        raise AbsentError("extents follow from scales")
+    attributes = {
+        "axes": list(axes),
+        "mode": kind.mode,
+        "coordinate_transformation_mode": kind.places,
+        "nearest_mode": kind.nearest,
+        "cubic_coeff_a": kind.cubic,
+        "antialias": int(kind.antialias),
+        "exclude_outside": int(kind.exclude_outside),
+        "extrapolation_value": kind.extrapolation,
+    }
+    roi = None if regions is None else np.array([*[s for s, _ in regions], *[e for _, e in regions]], np.float32)
+    return Node("Resize", [x, roi, np.array(scales, np.float32)], attributes, opset=19)
+
+
+@peer(NODES, "fourier")
+def _fourier(
+    x: Operand, axis: int, length: int | None = None, *, inverse: bool = False, onesided: bool = False
+) -> Node:
+    inputs = [x, None if length is None else np.array(length), np.array(axis)]
+    return Node("DFT", inputs, {"inverse": int(inverse), "onesided": int(onesided)}, opset=20)
+
+
+@peer(NODES, "short_time_fourier")
+def _short_time_fourier(
+    x: Operand, size: int, step: int, window: Operand | None = None, *, onesided: bool = True
+) -> Node:
+    return Node("STFT", [x, np.array(step), window, np.array(size)], {"onesided": int(onesided)}, opset=17)

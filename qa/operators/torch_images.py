@@ -173,3 +173,19 @@ def _of_weights(
 ) -> Call:  # fmt: skip
     weights = Operand(np.zeros((few.shape[1], many.shape[1] // groups, *window)), few.dtype)
     return _backward(few, many, weights, (stride, padding, dilation, groups), transposed=False, number=1)
+
+
+@peer(CALLS, "grid_sample")
+def _grid_sample(
+    x: Operand, grid: Operand, mode: str = "linear", padding: str = "zeros", *, corners: bool = False
+) -> Call:
+    modes, paddings = ("linear", "nearest", "cubic"), ("zeros", "border", "reflection")
+    last = [modes.index(mode), paddings.index(padding), corners]
+    return Call(f"grid_sampler_{x.rank - 2}d.default", [x, grid, *last])
+
+
+@peer(CALLS, "affine_grid")
+def _affine_grid(theta: Operand, size: Sequence[int], *, corners: bool = False) -> Call:
+    if corners and 1 in size:
+        raise AbsentError("the only element of an axis is at 0")
+    return Call("affine_grid_generator.default", [theta, [theta.shape[0], 1, *size], corners])
