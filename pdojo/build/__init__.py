@@ -17,11 +17,12 @@ from __future__ import annotations
 from pdojo.build.activations import celu, elu, gelu, leaky_relu, relu, selu, sigmoid, silu, softplus
 from pdojo.build.arguments import checked
 from pdojo.build.array import Array, broadcast_to, cast, constant, input, iota, map, power
-from pdojo.build.attention import attention, causal_softmax, log_softmax, logsumexp, softmax
-from pdojo.build.contractions import contract, conv, conv_transpose, matmul
+from pdojo.build.attention import attention, attention_with_statistics
+from pdojo.build.contractions import contract, conv, conv_transpose, det, gemm, matmul
 from pdojo.build.elementary import acos, acosh, asin, asinh, atan2, atanh, cosh, sign_bit, sinh, tan
 from pdojo.build.elementwise import bitcast, clip, exp, log, maximum, minimum, sign, sqrt, tanh, where
 from pdojo.build.kernel import kernel
+from pdojo.build.lengths import distances, norm, normalize
 from pdojo.build.losses import binary_cross_entropy, cross_entropy, huber_loss, mse_loss
 from pdojo.build.norms import (
     batch_norm,
@@ -31,6 +32,8 @@ from pdojo.build.norms import (
     instance_norm,
     layer_norm,
     layer_norm_with_statistics,
+    local_response_norm,
+    mean_variance_norm,
     rms_norm,
     rms_norm_with_statistics,
 )
@@ -43,6 +46,9 @@ from pdojo.build.reductions import (
     argmax,
     argmin,
     cumulative,
+    cumulative_max,
+    cumulative_min,
+    log_sum,
     max,
     mean,
     min,
@@ -50,11 +56,14 @@ from pdojo.build.reductions import (
     reduce,
     std,
     sum,
+    sum_squares,
     var,
     var_mean,
 )
 from pdojo.build.scans import scan
 from pdojo.build.shapes import expand_dims, flip, repeat, reshape, squeeze, tile, transpose, windows
+from pdojo.build.softmax import causal_softmax, hardmax, log_softmax, logsumexp, softmax
+from pdojo.build.sorting import topk
 from pdojo.build.tables import gather, scatter, table
 
 __all__ = [
@@ -71,6 +80,7 @@ __all__ = [
     "atan2",
     "atanh",
     "attention",
+    "attention_with_statistics",
     "avg_pool",
     "batch_norm",
     "batch_norm_with_statistics",
@@ -89,14 +99,20 @@ __all__ = [
     "cosh",
     "cross_entropy",
     "cumulative",
+    "cumulative_max",
+    "cumulative_min",
+    "det",
+    "distances",
     "elu",
     "exp",
     "expand_dims",
     "flip",
     "gather",
     "gelu",
+    "gemm",
     "group_norm",
     "group_norm_with_statistics",
+    "hardmax",
     "huber_loss",
     "input",
     "instance_norm",
@@ -105,17 +121,22 @@ __all__ = [
     "layer_norm",
     "layer_norm_with_statistics",
     "leaky_relu",
+    "local_response_norm",
     "log",
     "log_softmax",
+    "log_sum",
     "logsumexp",
     "map",
     "matmul",
     "max",
     "maximum",
     "mean",
+    "mean_variance_norm",
     "min",
     "minimum",
     "mse_loss",
+    "norm",
+    "normalize",
     "pad",
     "pool",
     "power",
@@ -143,11 +164,13 @@ __all__ = [
     "stack",
     "std",
     "sum",
+    "sum_squares",
     "table",
     "take",
     "tan",
     "tanh",
     "tile",
+    "topk",
     "transpose",
     "var",
     "var_mean",

@@ -1,119 +1,17 @@
-"""Softmax and its relatives, attention; f16 and bf16 are computed in f32 and rounded once."""
+"""Scaled dot-product attention; f16 and bf16 are computed in f32 and rounded once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
 
-from pdojo.build.array import Array, axes_of, broadcast_to, cast, constant, define, map, shown
+from pdojo.build.array import Array, constant, iota, map, shown
 from pdojo.build.contractions import matmul
-from pdojo.build.elementwise import exp, log, where
-from pdojo.build.graph import Computed, Write, identity
+from pdojo.build.elementwise import where
 from pdojo.build.policy import rounded_once
-from pdojo.build.reductions import Axes, max, reduced, sum
-from pdojo.build.shapes import squeeze, transpose
-from pdojo.dialect.affine import Expr, var
+from pdojo.build.shapes import expand_dims, reshape, transpose
+from pdojo.build.softmax import causal_softmax, masked, safe_softmax, safe_softmax_and_logarithms, softmax
 from pdojo.errors import UsageError
-
-
-@rounded_once
-def softmax(x: Array, axis: int = -1, *, mask: Array | None = None) -> Array:
-    """`exp(x) / sum(exp(x))` along `axis`, computed stably: the maximum is subtracted before exp.
-
-    Elements whose `mask` (i1, broadcast to the shape of `x`) is false are left out; they are 0 in the result.
-
-    >>> from pdojo import build
-    >>> build.softmax(build.input("x", "f32", (4, 8)))
-    <Array f32 [4, 8]>
-    """
-    return _softmax(x if mask is None else _masked(x, mask), axis)
-
-
-def _softmax(u: Array, axis: int) -> Array:
-    e = exp(u - max(u, axis, keepdims=True))
-    return e / sum(e, axis, keepdims=True)
-
-
-def safe_softmax(u: Array, axis: int = -1) -> Array:
-    """`softmax` of f32 or f64; 0 where all elements are -inf."""
-    return safe_softmax_and_logarithms(u, axis)[0]
-
-
-def safe_softmax_and_logarithms(u: Array, axis: int = -1) -> tuple[Array, Array]:
-    """`softmax` of f32 or f64, and the logarithms of the sums of exponentials; both are 0 where all elements are -inf.
-
-    The weights are not `exp(u - logarithms)`: the rounding of a large logarithm would be an error of a whole row.
-    """
-    most = max(u, axis, keepdims=True)
-    finite = where(most == -inf, 0, most)
-    e = exp(u - finite)
-    total = sum(e, axis, keepdims=True)
-    is_empty = total == 0
-    logarithms = where(is_empty, 0, log(total) + finite)
-    return e / where(is_empty, 1, total), squeeze(logarithms, axes_of(axis, u.rank))
-
-
-def _masked(u: Array, mask: Array) -> Array:
-    """The array with -inf where the mask is false, or with the mask added if it is of numbers."""
-    masked = where(mask, u, -inf) if mask.dtype == "i1" else u + cast(mask, u.dtype)
-    if masked.shape != u.shape:
-        raise UsageError(f"a mask of shape {shown(mask.shape)} does not broadcast to {shown(u.shape)}")
-    return masked
-
-
-@rounded_once
-def causal_softmax(x: Array) -> Array:
-    """`softmax` of each row over its elements up to the diagonal; the others are 0. Rows are the last axis.
-
-    Guards leave out the others: no statement computes them.
-
-    >>> from pdojo import build
-    >>> build.causal_softmax(build.input("x", "f32", (2, 8, 8)))
-    <Array f32 [2, 8, 8]>
-    """
-    if x.rank < 2:
-        raise UsageError(f"causal_softmax takes matrices, not an array of shape {shown(x.shape)}")
-    # The element of column j of row i counts iff i - j >= 0.
-    guard = (var(x.rank - 2) - var(x.rank - 1),)
-    most = reduced("max", x, [x.rank - 1], guard=guard)[..., None]
-    e = _guarded("math.exp", guard, _guarded("arith.subf", guard, x, most))
-    total = reduced("+", e, [x.rank - 1], guard=guard)[..., None]
-    return _guarded("arith.divf", guard, e, total, fill=0)
-
-
-def _guarded(function: str, guard: Sequence[Expr], x: Array, *others: Array, fill: float | None = None) -> Array:
-    """A function where `guard` holds, over the shape of `x`; elsewhere `fill`, and nothing if it is None."""
-    operands = [broadcast_to(each, x.shape) for each in others]
-    value = Computed(function, (x.operand, *(operand.operand for operand in operands)), x.storage)
-    held = tuple(e.substitute({}, x.shape) for e in guard)
-    fills = [] if fill is None else [Write(x.shape, identity(x.shape), constant(fill, x.dtype).operand)]
-    return define(x.dtype, x.shape, *fills, Write(x.shape, identity(x.shape), value, held))
-
-
-@rounded_once
-def log_softmax(x: Array, axis: int = -1) -> Array:
-    """The logarithm of `softmax`: `x - max - log(sum(exp(x - max)))`.
-
-    >>> from pdojo import build
-    >>> build.log_softmax(build.input("x", "f32", (4, 8)), axis=0)
-    <Array f32 [4, 8]>
-    """
-    d = x - max(x, axis, keepdims=True)
-    return d - log(sum(exp(d), axis, keepdims=True))
-
-
-@rounded_once
-def logsumexp(x: Array, axis: Axes = -1, *, keepdims: bool = False) -> Array:
-    """`log(sum(exp(x)))` along `axis`, computed stably; infinities give what the formula says.
-
-    >>> from pdojo import build
-    >>> build.logsumexp(build.input("x", "f32", (4, 8)), axis=1)
-    <Array f32 [4]>
-    """
-    most = max(x, axis, keepdims=True)
-    finite = where(abs(most) == inf, 0, most)
-    found = log(sum(exp(x - finite), axis, keepdims=True)) + finite
-    return found if keepdims else squeeze(found, axes_of(axis, x.rank))
 
 
 @rounded_once
@@ -122,25 +20,91 @@ def attention(
     k: Array,
     v: Array,
     *,
-    mask: Array | None = None,
+    mask: Array | Sequence[Array] | None = None,
     causal: bool = False,
     scale: float | None = None,
+    softcap: float = 0,
 ) -> Array:
     """Scaled dot-product attention: `softmax(q k^T scale) v`.
 
-    Shapes: `q` [..., L, D], `k` [..., S, D], `v` [..., S, E]; axes before them broadcast. `scale` None is 1 / sqrt(D).
-    A `mask` broadcasts to [..., L, S]: i1 keeps the true scores, numbers are added to the scores. In the causal form,
-    query l attends to keys up to l.
+    Shapes: `q` [..., L, D], `k` [..., S, D], `v` [..., S, E]; axes before them broadcast, and heads of `q` may be a
+    multiple of those of `k` and `v`, along the axis before L and S. `scale` None is 1 / sqrt(D); scores `s` become
+    `softcap tanh(s / softcap)` if it is not 0. Each `mask` broadcasts to [..., L, S]: i1 keeps the true scores, numbers
+    are added to the scores; a query that may attend to no key has the result 0. In the causal form, query l attends to
+    keys up to l.
 
     >>> from pdojo import build
     >>> q, k = build.input("q", "f32", (2, 4, 8)), build.input("k", "f32", (2, 6, 8))
     >>> build.attention(q, k, build.input("v", "f32", (2, 6, 3)))
     <Array f32 [2, 4, 3]>
     """
+    _check_fit(q, k, v)
+    scores = scores_of(q, k, scale, softcap)
+    if mask is not None:
+        return product_by_head(safe_softmax(masked_scores(scores, mask, causal=causal)), v)
+    return product_by_head(causal_softmax(scores) if causal else softmax(scores, -1), v)
+
+
+@rounded_once
+def attention_with_statistics(
+    q: Array,
+    k: Array,
+    v: Array,
+    *,
+    mask: Array | Sequence[Array] | None = None,
+    causal: bool = False,
+    scale: float | None = None,
+    softcap: float = 0,
+) -> list[Array]:
+    """`attention`; the logarithms of the sums of exponentials; the scores, these with the masks, and the weights.
+
+    Logarithms of rows without an allowed key are 0.
+
+    >>> from pdojo import build
+    >>> x = build.input("x", "f32", (2, 4, 8))
+    >>> build.attention_with_statistics(x, x, x)[:2]
+    [<Array f32 [2, 4, 8]>, <Array f32 [2, 4]>]
+    """
+    _check_fit(q, k, v)
+    scores = scores_of(q, k, scale, softcap)
+    limited = masked_scores(scores, mask, causal=causal)
+    weights, logarithms = safe_softmax_and_logarithms(limited)
+    return [product_by_head(weights, v), logarithms, scores, limited, weights]
+
+
+def _check_fit(q: Array, k: Array, v: Array) -> None:
     if q.rank < 2 or k.rank < 2 or v.rank < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise UsageError(f"attention: q {shown(q.shape)}, k {shown(k.shape)} and v {shown(v.shape)} do not fit")
-    turned = transpose(k, (*range(k.rank - 2), k.rank - 1, k.rank - 2))
+
+
+def scores_of(q: Array, k: Array, scale: float | None, softcap: float = 0) -> Array:
+    """The products of queries and keys [..., L, S], times the scale, and capped."""
     factor = map("rsqrt", constant(q.shape[-1], q.dtype)) if scale is None else scale
-    scores = matmul(q, turned) * factor
-    scores = scores if mask is None else _masked(scores, mask)
-    return matmul(causal_softmax(scores) if causal else _softmax(scores, -1), v)
+    scores = product_by_head(q, turned(k)) * factor
+    return map("tanh", scores / softcap) * softcap if softcap else scores
+
+
+def masked_scores(scores: Array, mask: Array | Sequence[Array] | None, *, causal: bool) -> Array:
+    """The scores, -inf for pairs that a mask or causality forbids."""
+    for each in [] if mask is None else [mask] if isinstance(mask, Array) else mask:
+        scores = masked(scores, each)
+    if not causal:
+        return scores
+    shape = (*(1,) * (scores.rank - 2), *scores.shape[-2:])
+    return where(iota(shape, "i32", -2) >= iota(shape, "i32", -1), scores, -inf)
+
+
+def product_by_head(x: Array, y: Array) -> Array:
+    """`matmul` of arrays [heads, ...], where several heads of `x` in turn share one of `y`."""
+    own, shared = (each.shape[-3] if each.rank > 2 else 1 for each in (x, y))
+    if own == shared or 1 in (own, shared):
+        return matmul(x, y)
+    if own % shared:
+        raise UsageError(f"attention: {own} heads of queries are no multiple of {shared} heads of keys")
+    found = matmul(reshape(x, (*x.shape[:-3], shared, own // shared, *x.shape[-2:])), expand_dims(y, -3))
+    return reshape(found, (*found.shape[:-4], own, *found.shape[-2:]))
+
+
+def turned(x: Array) -> Array:
+    """The transposes of the matrices in the last axes."""
+    return transpose(x, (*range(x.rank - 2), x.rank - 1, x.rank - 2))

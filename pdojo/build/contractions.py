@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import combinations
 from math import prod
 
-from pdojo.build.array import Array, broadcast_shape, broadcast_to, cast, define, map, shown, wide
+from pdojo.build.array import Array, broadcast_shape, broadcast_to, cast, constant, define, map, shown, wide
 from pdojo.build.graph import Computed, Write, identity
 from pdojo.build.pieces import Widths, assemble, pad
+from pdojo.build.policy import accumulated_wide, rounded_once
 from pdojo.build.reductions import reduce
 from pdojo.build.shapes import expand_dims, flip, per_axis, reshape, transpose, windows
 from pdojo.dialect.affine import var
@@ -119,6 +121,59 @@ def matmul(a: Array, b: Array, *, dtype: str | None = None) -> Array:
     result = cast(sum_of_products(aligned, 1), kind)
     gone = [d for d, operand in ((rank, a), (rank + 1, b)) if operand.rank == 1]
     return reshape(result, [e for d, e in enumerate((*batch, m, n)) if d not in gone]) if gone else result
+
+
+@accumulated_wide
+def gemm(a: Array, b: Array, c: Array | None = None, *, alpha: float = 1, beta: float = 1) -> Array:
+    """`alpha a @ b + beta c`; `c` broadcasts to the product.
+
+    >>> from pdojo import build
+    >>> a, b, c = (build.input(name, "f32", shape) for name, shape in {"a": (4, 8), "b": (8, 2), "c": (2,)}.items())
+    >>> build.gemm(a, b, c, alpha=0.5)
+    <Array f32 [4, 2]>
+    """
+    return with_summand(matmul(a, b), c, alpha, beta)
+
+
+def with_summand(product: Array, c: Array | None, alpha: float, beta: float) -> Array:
+    """`alpha product + beta c`."""
+    scaled = product if alpha == 1 else product * alpha
+    if c is None or not beta:
+        return scaled
+    added = cast(c, product.dtype)
+    return scaled + (added if beta == 1 else added * beta)
+
+
+LARGEST_DETERMINANT = 6
+"""The greatest number of rows of a determinant, whose nests double with each row."""
+
+
+@rounded_once
+def det(x: Array) -> Array:
+    """The determinants of square matrices of up to 6 rows, the last two axes, by expansion along their rows.
+
+    >>> from pdojo import build
+    >>> build.det(build.input("x", "f32", (4, 3, 3)))
+    <Array f32 [4]>
+    """
+    size = x.shape[-1] if x.rank > 1 else -1
+    if size < 0 or x.shape[-2] != size or size > LARGEST_DETERMINANT:
+        raise UsageError(
+            f"determinants are of square matrices of up to {LARGEST_DETERMINANT} rows, not of {shown(x.shape[-2:])}"
+        )
+    # The minors of the last rows, by their columns.
+    minors: dict[tuple[int, ...], Array] = {(): constant(1, x.dtype, x.shape[:-2])}
+    for row in reversed(range(size)):
+        found: dict[tuple[int, ...], Array] = {}
+        for columns in combinations(range(size), size - row):
+            total = None
+            for k, column in enumerate(columns):
+                part = x[..., row, column] * minors[columns[:k] + columns[k + 1 :]]
+                total = part if total is None else total - part if k % 2 else total + part
+            assert total is not None
+            found[columns] = total
+        minors = found
+    return minors[tuple(range(size))]
 
 
 def conv(

@@ -16,7 +16,7 @@ from pdojo.build.array import Array, broadcast_to, cast, iota
 from pdojo.build.elementwise import where
 from pdojo.build.pieces import runs_of, take
 from pdojo.build.placing import Accumulation, put
-from pdojo.build.reductions import MOST_I32, max, neutral_of, sum
+from pdojo.build.reductions import MOST_I32, max, neutral_of
 from pdojo.build.shapes import expand_dims, reshape, transpose
 from pdojo.build.tables import gather, table
 from pdojo.dialect.element_types import is_float
@@ -154,28 +154,6 @@ def one_hot(indices: Array, depth: int, axis: int, on: Array, off: Array) -> Arr
     places = expand_dims(where(places < 0, places + depth, places), axis)
     shape = (*indices.shape[:axis], depth, *indices.shape[axis:])
     return where(places == iota(shape, places.dtype, axis), on, off)
-
-
-def top_k(x: Array, count: int, axis: int, *, largest: bool = True) -> tuple[Array, Array]:
-    """The greatest or least elements along an axis in order, and their indices; the first of equal ones comes first.
-
-    It is by the rank of each element: no element moves but by a comparison.
-    """
-    extent = x.shape[axis]
-    if count > extent:
-        raise UsageError(f"{count} elements of {extent}")
-    # x[..., i, j]: the rank of element i is the number of elements j before it in the result.
-    rows = transpose(x, [*(d for d in range(x.rank) if d != axis), axis])
-    one, other = expand_dims(rows, -1), expand_dims(rows, -2)
-    before = other > one if largest else other < one
-    places = (*rows.shape, extent)
-    equal_before = (one == other) & (iota(places, "i64", -1) < iota(places, "i64", -2))
-    rank = sum(cast(before | equal_before, "i64"), -1)
-    chosen = expand_dims(rank, -2) == iota((count, 1), "i64")
-    indices = where(chosen, iota(rank.shape, "i64", -1)[..., None, :], -1)
-    values = max(where(chosen, expand_dims(rows, -2), neutral_of("max", x)), -1)
-    back = [*range(axis), x.rank - 1, *range(axis, x.rank - 1)]
-    return transpose(values, back), transpose(max(indices, -1), back)
 
 
 def triangle(x: Array, diagonal: int = 0, *, upper: bool) -> Array:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdojo.build.array import Array, axes_of, cast, map, shown
+from pdojo.build.array import Array, axes_of, cast, map, power, shown
+from pdojo.build.pieces import pad
 from pdojo.build.policy import rounded_once
 from pdojo.build.reductions import mean, sum
-from pdojo.build.shapes import reshape
+from pdojo.build.shapes import reshape, transpose, windows
 from pdojo.errors import UsageError
 
 
@@ -182,6 +183,39 @@ def batch_norm_with_statistics(
     inverse = map("rsqrt", variance + eps)
     found = _scaled(deviations * inverse, factor, summand)
     return [found, *(reshape(each, (x.shape[channels],)) for each in (average, inverse, variance))]
+
+
+@rounded_once
+def mean_variance_norm(x: Array, *, axis: int | Sequence[int] = (0, 2, 3), eps: float = 1e-9) -> Array:
+    """`(x - mean) / (sqrt(variance) + eps)`, with the statistics along `axis`.
+
+    >>> from pdojo import build
+    >>> build.mean_variance_norm(build.input("x", "f32", (2, 6, 4, 4)))
+    <Array f32 [2, 6, 4, 4]>
+    """
+    deviations, _, variance = _statistics_of(x, axes_of(axis, x.rank))
+    return deviations / (map("sqrt", variance) + eps)
+
+
+@rounded_once
+def local_response_norm(x: Array, size: int, *, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Array:
+    """`x / (bias + alpha / size * s)^beta` with the sum `s` of the squares of `size` neighbouring channels.
+
+    Shapes: `x` [N, C, ...]; of an even number of channels, one more is behind than before. Those beyond all are 0.
+
+    >>> from pdojo import build
+    >>> build.local_response_norm(build.input("x", "f32", (2, 6, 4)), 3)
+    <Array f32 [2, 6, 4]>
+    """
+    if x.rank < 2:
+        raise UsageError(f"local_response_norm takes arrays [N, C, ...], not one of shape {shown(x.shape)}")
+    before, after = (min(count, x.shape[1]) for count in ((size - 1) // 2, size // 2))
+    squares = pad(x * x, [(0, 0), (before, after), *[(0, 0)] * (x.rank - 2)])
+    # Windows over the last axis; channels are moved there and back by index expressions.
+    last = transpose(squares, [0, *range(2, x.rank), 1])
+    sums = sum(windows(last, (before + after + 1,)), -1)
+    total = transpose(sums, [0, x.rank - 1, *range(1, x.rank - 1)])
+    return x / power(total * (alpha / size) + bias, beta)
 
 
 def _channel_statistics(u: Array, axis: int) -> tuple[Array, Array, Array]:

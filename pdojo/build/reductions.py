@@ -210,6 +210,28 @@ def std(x: Array, axis: Axes = None, *, correction: float = 0, keepdims: bool = 
     return map("sqrt", var(x, axis, correction=correction, keepdims=keepdims))
 
 
+@accumulated_wide
+def sum_squares(x: Array, axis: Axes = None, *, keepdims: bool = False) -> Array:
+    """The sum of the squares along `axis`.
+
+    >>> from pdojo import build
+    >>> build.sum_squares(build.input("x", "f32", (4, 8)), axis=0)
+    <Array f32 [8]>
+    """
+    return sum(x * x, axis, keepdims=keepdims)
+
+
+@rounded_once
+def log_sum(x: Array, axis: Axes = None, *, keepdims: bool = False) -> Array:
+    """The logarithm of the sum along `axis`.
+
+    >>> from pdojo import build
+    >>> build.log_sum(build.input("x", "f32", (4, 8)), axis=0)
+    <Array f32 [8]>
+    """
+    return map("log", sum(x, axis, keepdims=keepdims))
+
+
 def argmax(x: Array, axis: int = -1, *, keepdims: bool = False, last: bool = False) -> Array:
     """The index of the greatest element along `axis`, as i64: the first of equal ones, or the last; of NaN before all.
 
@@ -232,6 +254,8 @@ def argmin(x: Array, axis: int = -1, *, keepdims: bool = False, last: bool = Fal
 
 def _index_of(accumulation: str, x: Array, axis: int, *, keepdims: bool, last: bool) -> Array:
     (axis,) = axes_of(axis, x.rank)
+    if x.dtype == "i1":
+        x = cast(x, "u8")
     chosen = x == reduce(accumulation, x, axis, keepdims=True)
     if is_float(x.dtype):
         chosen = chosen | map("uno", x, x)
@@ -266,3 +290,32 @@ def cumulative(accumulation: str, x: Array, axis: int = -1, *, exclusive: bool =
     start = Constant(identity_value(function, x.storage), x.storage)
     reduction = Reduction(function, start, 1, running=True, exclusive=exclusive)
     return define(x.dtype, x.shape, Write(shape, target, whole.operand, (), reduction))
+
+
+def cumulative_max(x: Array, axis: int = -1) -> list[Array]:
+    """The greatest element up to each one along `axis`, and its index as i64: the last of equal ones; NaN wins.
+
+    >>> from pdojo import build
+    >>> build.cumulative_max(build.input("x", "f32", (4, 8)))
+    [<Array f32 [4, 8]>, <Array i64 [4, 8]>]
+    """
+    return _running_extreme("max", x, axis)
+
+
+def cumulative_min(x: Array, axis: int = -1) -> list[Array]:
+    """The least element up to each one along `axis`, and its index as i64: the last of equal ones; NaN wins.
+
+    >>> from pdojo import build
+    >>> build.cumulative_min(build.input("x", "f32", (4, 8)), 0)
+    [<Array f32 [4, 8]>, <Array i64 [4, 8]>]
+    """
+    return _running_extreme("min", x, axis)
+
+
+def _running_extreme(accumulation: str, x: Array, axis: int) -> list[Array]:
+    (axis,) = axes_of(axis, x.rank)
+    found = cumulative(accumulation, x, axis)
+    is_new = x == found
+    if is_float(x.dtype):
+        is_new = is_new | map("uno", x, x)
+    return [found, cumulative("max", map("select", is_new, iota(x.shape, "i64", axis), 0), axis)]

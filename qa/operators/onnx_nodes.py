@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,18 +41,136 @@ def _log_softmax(x: Operand, axis: int = -1) -> Node:
     return Node("LogSoftmax", [x], {"axis": axis})
 
 
-def _reduction(name: str, x: Operand, axis: Axes, *, keepdims: bool) -> Node:
-    return Node(name, [x, _axes(x, axis)], {"keepdims": int(keepdims), "noop_with_empty_axes": int(axis == ())})
+def _reduction(name: str, default: Axes = None) -> Callable[..., Node]:
+    """The peer of a reduction along axes."""
+
+    def node(x: Operand, axis: Axes = default, *, keepdims: bool = False) -> Node:
+        return Node(name, [x, _axes(x, axis)], {"keepdims": int(keepdims), "noop_with_empty_axes": int(axis == ())})
+
+    return node
 
 
-@peer(NODES, "logsumexp")
-def _logsumexp(x: Operand, axis: Axes = -1, *, keepdims: bool = False) -> Node:
-    return _reduction("ReduceLogSumExp", x, axis, keepdims=keepdims)
+for _name, _operator in {
+    "sum": "ReduceSum",
+    "prod": "ReduceProd",
+    "max": "ReduceMax",
+    "min": "ReduceMin",
+    "mean": "ReduceMean",
+    "sum_squares": "ReduceSumSquare",
+    "log_sum": "ReduceLogSum",
+}.items():
+    peer(NODES, _name)(_reduction(_operator))
+peer(NODES, "logsumexp")(_reduction("ReduceLogSumExp", -1))
 
 
-@peer(NODES, "sum")
-def _sum(x: Operand, axis: Axes = None, *, keepdims: bool = False) -> Node:
-    return _reduction("ReduceSum", x, axis, keepdims=keepdims)
+@peer(NODES, "norm")
+def _norm(x: Operand, order: float = 2, axis: Axes = None, *, keepdims: bool = False) -> Node:
+    if order not in (1, 2):
+        raise AbsentError("its norms are of order 1 and 2")
+    return _reduction(f"ReduceL{order}")(x, axis, keepdims=keepdims)
+
+
+@peer(NODES, "normalize")
+def _normalize(x: Operand, order: float = 2, axis: int = -1) -> Node:
+    return Node("LpNormalization", [x], {"p": order, "axis": axis})
+
+
+def _place(name: str) -> Callable[..., Node]:
+    def node(x: Operand, axis: int = -1, *, keepdims: bool = False, last: bool = False) -> Node:
+        return Node(name, [x], {"axis": axis, "keepdims": int(keepdims), "select_last_index": int(last)})
+
+    return node
+
+
+peer(NODES, "argmax")(_place("ArgMax"))
+peer(NODES, "argmin")(_place("ArgMin"))
+
+
+@peer(NODES, "cumulative")
+def _cumulative(
+    accumulation: str, x: Operand, axis: int = -1, *, exclusive: bool = False, reverse: bool = False
+) -> Node:
+    if accumulation not in ("+", "*"):
+        raise AbsentError("its running accumulations are sums and products")
+    facts = {"exclusive": int(exclusive), "reverse": int(reverse)}
+    name, opset = ("CumSum", 23) if accumulation == "+" else ("CumProd", 26)
+    return Node(name, [x, np.array(axis, np.int64)], facts, opset=opset)
+
+
+@peer(NODES, "topk")
+def _topk(x: Operand, count: int, axis: int = -1, *, largest: bool = True) -> Node:
+    return Node("TopK", [x, np.array([count])], {"axis": axis, "largest": int(largest)}, 2)
+
+
+@peer(NODES, "hardmax")
+def _hardmax(x: Operand, axis: int = -1) -> Node:
+    return Node("Hardmax", [x], {"axis": axis})
+
+
+@peer(NODES, "matmul")
+def _matmul(a: Operand, b: Operand) -> Node:
+    return Node("MatMul", [a, b])
+
+
+@peer(NODES, "contract")
+def _contract(subscripts: str, *operands: Operand) -> Node:
+    return Node("Einsum", operands, {"equation": subscripts})
+
+
+@peer(NODES, "gemm")
+def _gemm(a: Operand, b: Operand, c: Operand | None = None, *, alpha: float = 1, beta: float = 1) -> Node:
+    return Node("Gemm", [a, b, c], {"alpha": float(alpha), "beta": float(beta)})
+
+
+@peer(NODES, "det")
+def _det(x: Operand) -> Node:
+    return Node("Det", [x])
+
+
+@peer(NODES, "mean_variance_norm")
+def _mean_variance_norm(x: Operand, *, axis: Axes = (0, 2, 3)) -> Node:
+    return Node("MeanVarianceNormalization", [x], {"axes": [int(d) for d in _axes(x, axis)]})
+
+
+@peer(NODES, "local_response_norm")
+def _local_response_norm(x: Operand, size: int, *, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Node:
+    return Node("LRN", [x], {"size": size, "alpha": alpha, "beta": beta, "bias": bias})
+
+
+@peer(NODES, "attention")
+def _attention(
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    *,
+    mask: Operand | None = None,
+    causal: bool = False,
+    scale: float | None = None,
+    softcap: float = 0,
+) -> Node:
+    return _attended(q, k, v, mask, causal, scale, softcap, 0)
+
+
+def _attended(
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    mask: Operand | None,
+    causal: bool,
+    scale: float | None,
+    softcap: float,
+    mode: int,
+) -> Node:
+    if q.rank != 4:
+        raise AbsentError("it takes four dimensions")
+    if isinstance(mask, list):
+        raise AbsentError("it takes one mask")
+    if k.rank != 4 or v.rank != 4 or k.shape[0] != q.shape[0]:
+        raise AbsentError("its batches do not broadcast")
+    facts = {"is_causal": int(causal), "softcap": float(softcap)} | ({} if scale is None else {"scale": scale})
+    if mode:
+        return Node("Attention", [q, k, v, mask], {**facts, "qk_matmul_output_mode": mode}, 4, read=(0, 3))
+    return Node("Attention", [q, k, v, mask], facts)
 
 
 @peer(NODES, "layer_norm", "layer_norm_with_statistics")

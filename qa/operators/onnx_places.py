@@ -58,11 +58,6 @@ def _one_hot(indices: Operand, depth: int, axis: int, on: Operand, off: Operand)
     return Node("OneHot", [indices, np.array(depth), values], {"axis": axis}, opset=11)
 
 
-@peer(NODES, "top_k")
-def _top_k(x: Operand, count: int, axis: int, *, largest: bool = True) -> Node:
-    return Node("TopK", [x, np.array([count])], {"axis": axis, "largest": int(largest)}, 2, opset=11)
-
-
 @peer(NODES, "triangle")
 def _triangle(x: Operand, diagonal: int = 0, *, upper: bool) -> Node:
     return Node("Trilu", [x, np.array(diagonal)], {"upper": int(upper)}, opset=14)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
@@ -101,7 +102,8 @@ def asked(function: Peer, arguments: Sequence[Any], keywords: Mapping[str, Any])
 
 def wanted(record: Operator, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[NDArray[Any]]:
     """The results of the reference."""
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
         made: Any = record.reference(*map(bare, arguments), **{name: bare(value) for name, value in keywords.items()})
     return [np.asarray(each) for each in (made if isinstance(made, list | tuple) else [made])]
 

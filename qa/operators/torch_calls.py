@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from qa.operators.peers import AbsentError, Call, Operand, Table, peer
 
@@ -80,11 +80,106 @@ def _batch_norm(
     return Call("_native_batch_norm_legit.no_stats", [x, scale, shift, True, 0.1, eps])
 
 
-@peer(CALLS, "sum")
-def _sum(x: Operand, axis: Axes = None, *, keepdims: bool = False) -> Call:
-    return Call("sum.dim_IntList", [x, _dims(x, axis), keepdims])
+def _reduction(name: str) -> Callable[..., Call]:
+    """The peer of a reduction along several axes."""
+
+    def call(x: Operand, axis: Axes = None, *, keepdims: bool = False) -> Call:
+        return Call(name, [x, _dims(x, axis), keepdims])
+
+    return call
 
 
-@peer(CALLS, "var")
-def _var(x: Operand, axis: Axes = None, *, correction: float = 0, keepdims: bool = False) -> Call:
-    return Call("var.correction", [x, _dims(x, axis)], {"correction": correction, "keepdim": keepdims})
+for _name, _operator in {
+    "sum": "sum.dim_IntList",
+    "mean": "mean.dim",
+    "max": "amax.default",
+    "min": "amin.default",
+    "any": "any.dims",
+    "all": "all.dims",
+}.items():
+    peer(CALLS, _name)(_reduction(_operator))
+
+
+@peer(CALLS, "prod")
+def _prod(x: Operand, axis: int, *, keepdims: bool = False) -> Call:
+    if not isinstance(axis, int):
+        raise AbsentError("its product is along one axis")
+    return Call("prod.dim_int", [x, axis, keepdims])
+
+
+def _spread(name: str) -> Callable[..., Call]:
+    def call(x: Operand, axis: Axes = None, *, correction: float = 0, keepdims: bool = False) -> Call:
+        return Call(name, [x, _dims(x, axis)], {"correction": correction, "keepdim": keepdims})
+
+    return call
+
+
+for _name in ("var", "std", "var_mean"):
+    peer(CALLS, _name)(_spread(f"{_name}.correction"))
+
+
+@peer(CALLS, "argmax")
+def _argmax(x: Operand, axis: int = -1, *, keepdims: bool = False) -> Call:
+    return Call("max.dim", [x, axis, keepdims], read=(1,))
+
+
+@peer(CALLS, "argmin")
+def _argmin(x: Operand, axis: int = -1, *, keepdims: bool = False) -> Call:
+    return Call("min.dim", [x, axis, keepdims], read=(1,))
+
+
+@peer(CALLS, "cumulative")
+def _cumulative(accumulation: str, x: Operand, axis: int = -1) -> Call:
+    if accumulation in ("max", "min"):
+        return Call(f"cum{accumulation}.default", [x, axis], read=(0,))
+    return Call("cumsum.default" if accumulation == "+" else "cumprod.default", [x, axis])
+
+
+@peer(CALLS, "cumulative_max")
+def _cumulative_max(x: Operand, axis: int = -1) -> Call:
+    return Call("cummax.default", [x, axis])
+
+
+@peer(CALLS, "cumulative_min")
+def _cumulative_min(x: Operand, axis: int = -1) -> Call:
+    return Call("cummin.default", [x, axis])
+
+
+@peer(CALLS, "norm")
+def _norm(x: Operand, order: float = 2, axis: Axes = None, *, keepdims: bool = False) -> Call:
+    return Call("linalg_vector_norm.default", [x, order, _dims(x, axis), keepdims])
+
+
+@peer(CALLS, "distances")
+def _distances(x: Operand, y: Operand, order: float = 2) -> Call:
+    return Call("_cdist_forward.default", [x, y, order, None])
+
+
+@peer(CALLS, "matmul")
+def _matmul(a: Operand, b: Operand) -> Call:
+    names = {(2, 2): "mm.default", (3, 3): "bmm.default", (2, 1): "mv.default", (1, 1): "dot.default"}
+    if (a.rank, b.rank) not in names or (a.rank == 3 and a.shape[0] != b.shape[0]):
+        raise AbsentError("its products do not broadcast")
+    return Call(names[a.rank, b.rank], [a, b])
+
+
+@peer(CALLS, "contract")
+def _contract(subscripts: str, a: Operand, b: Operand) -> Call:
+    if subscripts != "mk,kn->mn":
+        raise AbsentError("ATen has no subscripts")
+    return Call("mm.default", [a, b])
+
+
+@peer(CALLS, "gemm")
+def _gemm(a: Operand, b: Operand, c: Operand, *, alpha: float = 1, beta: float = 1) -> Call:
+    return Call("addmm.default", [c, a, b], {"alpha": alpha, "beta": beta})
+
+
+@peer(CALLS, "attention", "attention_with_statistics")
+def _attention(
+    q: Operand, k: Operand, v: Operand, *, mask: Operand | None = None, causal: bool = False, scale: float | None = None
+) -> Call:
+    if q.rank != 4 or k.shape[1] != q.shape[1] or v.shape[3] != q.shape[3]:
+        raise AbsentError("it takes four dimensions, and values like keys")
+    facts = {"attn_mask": mask, "scale": scale}
+    return Call("_scaled_dot_product_flash_attention_for_cpu.default", [q, k, v, 0.0, causal], facts)

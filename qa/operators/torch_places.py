@@ -60,11 +60,6 @@ def _triangle(x: Operand, diagonal: int = 0, *, upper: bool) -> Call:
     return Call("triu.default" if upper else "tril.default", [x, diagonal])
 
 
-@peer(CALLS, "top_k")
-def _top_k(x: Operand, count: int, axis: int, *, largest: bool = True) -> Call:
-    return Call("topk.default", [x, count, axis, largest], read=(0,))
-
-
 @peer(CALLS, "mse_loss")
 def _mse_loss(x: Operand, y: Operand, *, reduction: str = "mean") -> Call:
     return Call("mse_loss.default", [x, y, _REDUCTIONS.index(reduction)])

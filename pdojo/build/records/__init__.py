@@ -2,8 +2,11 @@
 
 from pdojo.build.operator import OPERATORS
 from pdojo.build.records import (
+    attention,
+    contractions,
     convolutions,
     indexing,
+    lengths,
     losses,
     norms,
     optimisers,
@@ -12,14 +15,15 @@ from pdojo.build.records import (
     recurrent,
     reductions,
     resizing,
+    running,
     sampling,
     signals,
     softmax,
 )
 
 KINDS = (
-    *(convolutions, indexing, losses, norms, optimisers, pools, quantising),
-    *(recurrent, reductions, resizing, sampling, signals, softmax),
+    *(attention, contractions, convolutions, indexing, lengths, losses, norms, optimisers, pools, quantising),
+    *(recurrent, reductions, resizing, running, sampling, signals, softmax),
 )
 """The modules."""
 __all__ = ["KINDS", "OPERATORS"]

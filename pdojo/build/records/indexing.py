@@ -177,24 +177,6 @@ def one_hot(indices: Values, depth: int, axis: int, on: Values, off: Values) -> 
 
 
 @operator(
-    indexing.top_k,
-    call(array("3 6"), 2, 1),
-    call(array("3 6", low=0, high=3, whole=True), 4, 1),
-    call(array("5 2"), 5, 0, largest=False),
-    call(array("2 4 3", low=0, high=2, whole=True), 3, 1, largest=False),
-    call(array("1 1"), 1, 0),
-    call(array("5", given=[-np.inf, 1, np.inf, -np.inf, np.inf]), 4, 0, types=ANY[:4]),
-    results=("values", "indices"),
-    types=ANY,
-)
-def top_k(x: Values, count: int, axis: int, *, largest: bool = True) -> list[Values]:
-    """The greatest or least elements in order, and their indices."""
-    keys = -x.astype(np.float64) if largest else x.astype(np.float64)
-    order = np.argsort(keys, axis, kind="stable").take(range(count), axis)
-    return [np.take_along_axis(x, order, axis), order]
-
-
-@operator(
     indexing.triangle,
     call(array("3 5"), upper=True),
     call(array("3 5"), -1, upper=False),

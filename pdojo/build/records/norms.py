@@ -158,3 +158,30 @@ def batch_norm(
     average, variance, factor, summand = (_along(each, x, axis) for each in (*statistics, scale, shift))
     assert variance is not None
     return _scaled((x - average) / np.sqrt(variance + eps), factor, summand)
+
+
+@operator(
+    build.mean_variance_norm,
+    call(array("2 3 4 5")),
+    call(array("3 5"), axis=-1, eps=0.1),
+    call(array("2 1 37"), axis=(0, 2)),
+    call(array("2 3", given=(1, 1, 1, 1, 2, 3)), axis=1),
+)
+def mean_variance_norm(x: Values, *, axis: Any = (0, 2, 3), eps: float = 1e-9) -> Values:
+    """The deviations from the mean, by the standard deviation and epsilon."""
+    return (x - x.mean(axis, keepdims=True)) / (x.std(axis, keepdims=True) + eps)
+
+
+@operator(
+    build.local_response_norm,
+    call(array("2 6 4"), 3, alpha=0.5),
+    call(array("2 5 3 2"), 4, alpha=2.0, beta=0.5, bias=0.75),
+    call(array("2 6"), 1, alpha=1.0),
+    call(array("1 2 3"), 9, alpha=3.0, beta=1.0),
+    ulps=16,
+)
+def local_response_norm(x: Values, size: int, *, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Values:
+    """The quotient by a power of the squares of neighbouring channels."""
+    first = [max(0, c - (size - 1) // 2) for c in range(x.shape[1])]
+    sums = [np.square(x[:, begin : c + size // 2 + 1]).sum(1) for c, begin in enumerate(first)]
+    return x / (bias + alpha / size * np.stack(sums, 1)) ** beta

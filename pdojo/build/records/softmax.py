@@ -67,12 +67,28 @@ def log_softmax(x: Values, axis: int = -1) -> Values:
     call(array("4 1"), 1),
     call(array("2 3 7"), None),
     call(array("4 3", given=_ODD)),
+    call(array("3 0 2"), 1),
     call(array("2 2", given=(1000.0, -1000.0, -1000.0, -1001.0))),
 )
 def logsumexp(x: Values, axis: Any = -1, *, keepdims: bool = False) -> Values:
     """The logarithm of the sum of the exponentials."""
-    axis = None if axis is None else axis
+    if not x.size:
+        return np.log(x.sum(axis, keepdims=keepdims))
     most = x.max(axis, keepdims=True)
     finite = np.where(np.isinf(most), 0, most)
     found = np.log(np.exp(x - finite).sum(axis, keepdims=True)) + finite
     return found if keepdims else found.squeeze(axis)
+
+
+@operator(
+    build.hardmax,
+    call(array("3 5")),
+    call(array("3 7", low=-2, high=2, whole=True), 0),
+    call(array("3 1 2"), 1),
+    call(array("2 3", given=(1, 5, 5, np.nan, 7, np.nan))),
+)
+def hardmax(x: Values, axis: int = -1) -> Values:
+    """1 for the first of the greatest elements."""
+    found = np.zeros_like(x)
+    np.put_along_axis(found, x.argmax(axis, keepdims=True), 1, axis)
+    return found

@@ -105,11 +105,6 @@ def shrink(node: Node) -> Array:
     return build.cast(build.where(u < -bound, u + bias, build.where(u > bound, u - bias, 0)), x.dtype)
 
 
-def _hardmax(x: Array, axis: int) -> Array:
-    places = build.iota(x.shape, "i64", axis)
-    return build.where(places == build.argmax(x, axis, keepdims=True), build.constant(1, x.dtype), 0)
-
-
 def _of_rows(function: Callable[[Array, int], Array]) -> Callable[[Node], Array]:
     """The lowering of versions before 13: one row of all axes from `axis` on."""
 
@@ -130,7 +125,7 @@ def _of_axis(function: Callable[[Array, int], Array]) -> Callable[[Node], Array]
     return lower
 
 
-for _name, _function in {"Softmax": build.softmax, "LogSoftmax": build.log_softmax, "Hardmax": _hardmax}.items():
+for _name, _function in {"Softmax": build.softmax, "LogSoftmax": build.log_softmax, "Hardmax": build.hardmax}.items():
     operator(_name)(_of_rows(_function))
     operator(_name, since=13)(_of_axis(_function))
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from math import inf
+from typing import Any
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.build.attention import safe_softmax
-from pdojo.onnx.operators.arguments import wide_type
+from pdojo.build.policy import ROUNDED_ONCE
 from pdojo.onnx.operators.registry import Node, operator
 
 
@@ -50,16 +50,10 @@ def _mask(node: Node, keys: int) -> Array | None:
     return build.pad(mask, widths, 0 if mask.dtype == "i1" else -inf) if missing > 0 else mask
 
 
-def _shared(x: Array, groups: int) -> Array:
-    """Heads of keys or values, each for a group of heads of queries."""
-    return x if groups == 1 else build.expand_dims(x, 2)
-
-
 @operator("Attention")
 def attention(node: Node) -> list[Array]:
     """Scaled dot-product attention with masks, a cache, and heads of keys that several heads of queries share."""
     given = node.array(0)
-    kind = wide_type(given.dtype)
     q = _by_head(given, node.attribute("q_num_heads"))
     k, v = (_by_head(node.array(n), node.attribute("kv_num_heads")) for n in (1, 2))
     for cached in (4, 5):
@@ -69,33 +63,24 @@ def attention(node: Node) -> list[Array]:
     if node.given(4):
         k, v = build.concatenate([node.array(4), k], 2), build.concatenate([node.array(5), v], 2)
     batch, heads, queries, size = q.shape
-    keys, groups = k.shape[2], heads // k.shape[1]
     scale = node.attribute("scale")
-    scale = size**-0.5 if scale is None else scale
-    allowed, mask = _allowed(node, queries, keys, past), _mask(node, keys)
-    softcap = node.attribute("softcap", 0.0)
-    # Heads that share keys are an axis of their own.
-    split = (batch, heads // groups, groups, queries, size) if groups > 1 else q.shape
-    wide_q, wide_k = build.cast(build.reshape(q, split), kind), build.cast(_shared(k, groups), kind)
-    order = (*range(wide_k.rank - 2), wide_k.rank - 1, wide_k.rank - 2)
-    products = build.matmul(wide_q, build.transpose(wide_k, order))
-    scores = build.reshape(products, (batch, heads, queries, keys)) * scale
-    if softcap > 0:
-        scores = build.tanh(scores / softcap) * softcap
-    exposed = scores
-    if mask is not None:
-        scores = build.where(mask, scores, -inf) if mask.dtype == "i1" else scores + build.cast(mask, kind)
-    if allowed is not None:
-        scores = build.where(allowed, scores, -inf)
-    plain = mask is None and allowed is None
-    weights = build.softmax(scores) if plain else safe_softmax(scores)
-    exposed = {2: scores, 3: weights}.get(node.attribute("qk_matmul_output_mode", 0), exposed)
-    by_group = build.reshape(weights, (*split[:-1], keys))
-    found = build.matmul(by_group, build.cast(_shared(v, groups), kind))
-    y = build.cast(build.reshape(found, (batch, heads, queries, v.shape[3])), given.dtype)
+    masks = [_mask(node, k.shape[2]), _allowed(node, queries, k.shape[2], past)]
+    kind = ROUNDED_ONCE.get(given.dtype, given.dtype)
+    found = (build.attention_with_statistics if len(node.outputs) > 3 else _alone)(
+        *(build.cast(each, kind) for each in (q, k, v)),
+        mask=[each for each in masks if each is not None] or None,
+        scale=size**-0.5 if scale is None else scale,
+        softcap=max(0.0, node.attribute("softcap", 0.0)),
+    )
+    y = build.cast(found[0], given.dtype)
     if given.rank == 3:
         y = build.reshape(build.transpose(y, (0, 2, 1, 3)), (batch, queries, heads * v.shape[3]))
+    exposed = found[{2: 3, 3: 4}.get(node.attribute("qk_matmul_output_mode", 0), 2)] if len(found) > 1 else y
     return [y, k, v, build.cast(exposed, given.dtype)][: len(node.outputs)]
+
+
+def _alone(*operands: Array, **facts: Any) -> list[Array]:
+    return [build.attention(*operands, **facts)]
 
 
 @operator("RotaryEmbedding")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from string import ascii_letters
 
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.array import broadcast_shape
 from pdojo.errors import UsageError
+from pdojo.onnx.operators.arguments import optional
 from pdojo.onnx.operators.registry import Node, operator
 
 
@@ -42,14 +42,7 @@ def gemm(node: Node) -> Array:
     a, b = node.array(0), node.array(1)
     a = build.transpose(a) if node.attribute("transA", 0) else a
     b = build.transpose(b) if node.attribute("transB", 0) else b
-    alpha, beta = node.attribute("alpha", 1.0), node.attribute("beta", 1.0)
-    found = build.matmul(a, b)
-    if alpha != 1:
-        found = found * alpha
-    if not node.given(2) or not beta:
-        return found
-    c = node.array(2)
-    return found + (c if beta == 1 else c * beta)
+    return build.gemm(a, b, optional(node, 2), alpha=node.attribute("alpha", 1.0), beta=node.attribute("beta", 1.0))
 
 
 @operator("Einsum")
@@ -84,27 +77,10 @@ def _under_dots(word: str, x: Array) -> tuple[int, ...]:
     return x.shape[start : start + x.rank - len(word) + 3] if start >= 0 else ()
 
 
-_LARGEST = 6
-"""The greatest number of rows of a determinant, whose nests double with each row."""
-
-
 @operator("Det")
 def det(node: Node) -> Array:
-    """The determinants of small matrices, by expansion along their rows."""
-    x = node.array(0)
-    size = x.shape[-1]
-    if x.shape[-2] != size or size > _LARGEST:
-        node.refuse(f"determinants are of square matrices of up to {_LARGEST} rows, not of {list(x.shape[-2:])}")
-    # The minors of the last rows, by their columns.
-    minors: dict[tuple[int, ...], Array] = {(): build.constant(1, x.dtype, x.shape[:-2])}
-    for row in reversed(range(size)):
-        found: dict[tuple[int, ...], Array] = {}
-        for columns in combinations(range(size), size - row):
-            total = None
-            for k, column in enumerate(columns):
-                part = x[..., row, column] * minors[columns[:k] + columns[k + 1 :]]
-                total = part if total is None else total - part if k % 2 else total + part
-            assert total is not None
-            found[columns] = total
-        minors = found
-    return minors[tuple(range(size))]
+    """The determinants of small matrices."""
+    try:
+        return build.det(node.array(0))
+    except UsageError as error:
+        node.refuse(str(error))

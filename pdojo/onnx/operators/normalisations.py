@@ -6,7 +6,6 @@ from pdojo import build
 from pdojo.build import Array
 from pdojo.build.array import broadcast_shape
 from pdojo.onnx.operators.arguments import axis_of, optional
-from pdojo.onnx.operators.elementwise import in_f32
 from pdojo.onnx.operators.registry import Node, operator
 
 
@@ -74,15 +73,9 @@ def rms_normalization(node: Node) -> Array:
 @operator("MeanVarianceNormalization")
 def mean_variance_normalization(node: Node) -> Array:
     """The normalisation along given axes, with 1e-9 added to the deviation."""
-    rank = node.array(0).rank
-    axes = [axis_of(node, axis, rank) for axis in node.attribute("axes", (0, 2, 3))]
-
-    def normalised(x: Array) -> Array:
-        deviations = x - build.mean(x, axes, keepdims=True)
-        spread = build.sqrt(build.mean(deviations * deviations, axes, keepdims=True))
-        return deviations / (spread + 1e-9)
-
-    return in_f32(normalised)(node.array(0))
+    x = node.array(0)
+    axes = [axis_of(node, axis, x.rank) for axis in node.attribute("axes", (0, 2, 3))]
+    return build.mean_variance_norm(x, axis=axes)
 
 
 @operator("LpNormalization")
@@ -91,33 +84,15 @@ def lp_normalization(node: Node) -> Array:
     x, order = node.array(0), node.attribute("p", 2)
     if order not in (1, 2):
         node.contradicts(f"attribute 'p' is {order}, not 1 or 2")
-    axis = axis_of(node, node.attribute("axis", -1), x.rank)
-
-    def normalised(u: Array) -> Array:
-        total = build.sum(abs(u) if order == 1 else u * u, axis, keepdims=True)
-        norm = total if order == 1 else build.sqrt(total)
-        return build.where(norm == 0, 0, u / norm)
-
-    return in_f32(normalised)(x)
+    return build.normalize(x, order, axis_of(node, node.attribute("axis", -1), x.rank))
 
 
 @operator("LRN")
 def local_response_normalization(node: Node) -> Array:
     """The quotient by a power of the squares of neighbouring channels."""
-    size, bias = node.attribute("size"), node.attribute("bias", 1.0)
-    alpha, beta = node.attribute("alpha", 1e-4), node.attribute("beta", 0.75)
-
-    if node.array(0).rank < 2:
+    x = node.array(0)
+    if x.rank < 2:
         node.contradicts("it has no axis of channels")
-
-    def normalised(x: Array) -> Array:
-        # Channels beyond all of them count as 0.
-        before, after = (min(count, x.shape[1]) for count in ((size - 1) // 2, size // 2))
-        squares = build.pad(x * x, [(0, 0), (before, after), *[(0, 0)] * (x.rank - 2)])
-        # Windows over the last axis; channels are moved there and back by index expressions.
-        last = build.transpose(squares, [0, *range(2, x.rank), 1])
-        sums = build.sum(build.windows(last, (before + after + 1,)), -1)
-        total = build.transpose(sums, [0, x.rank - 1, *range(1, x.rank - 1)])
-        return x / build.power(total * (alpha / size) + bias, beta)
-
-    return in_f32(normalised)(node.array(0))
+    facts = {"alpha": 1e-4, "beta": 0.75, "bias": 1.0}
+    given = {name: node.attribute(name, default) for name, default in facts.items()}
+    return build.local_response_norm(x, node.attribute("size"), **given)

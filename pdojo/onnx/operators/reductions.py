@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import inf, prod
+from math import prod
 
 from pdojo import build
-from pdojo.build import Array, indexing
+from pdojo.build import Array
 from pdojo.build.reductions import neutral_of
-from pdojo.onnx.operators.arguments import FLOATS, axis_of, integers_of, number_of, wide_type
+from pdojo.onnx.operators.arguments import FLOATS, axis_of, integers_of, number_of
 from pdojo.onnx.operators.registry import Node, operator
 
 _Reduction = Callable[[Array, Sequence[int]], Array]
@@ -16,11 +16,10 @@ _Reduction = Callable[[Array, Sequence[int]], Array]
 
 
 def _in_float(function: _Reduction) -> _Reduction:
-    """The reduction in floating-point numbers: f64 for integers, f32 for f16 and bf16."""
+    """The reduction of integers in f64."""
 
     def reduced(x: Array, axes: Sequence[int]) -> Array:
-        wide = wide_type(x.dtype) if x.dtype in FLOATS else "f64"
-        return build.cast(function(build.cast(x, wide), axes), x.dtype)
+        return function(x, axes) if x.dtype in FLOATS else build.cast(function(build.cast(x, "f64"), axes), x.dtype)
 
     return reduced
 
@@ -43,23 +42,17 @@ def _mean(x: Array, axes: Sequence[int]) -> Array:
     return build.map("/", _sum(x, axes), prod(x.shape[a] for a in axes))
 
 
-def _log_sum_exp(x: Array, axes: Sequence[int]) -> Array:
-    if not prod(x.shape[a] for a in axes):
-        return build.constant(-inf, x.dtype, [1 if d in axes else e for d, e in enumerate(x.shape)])
-    return build.logsumexp(x, axes, keepdims=True)
-
-
 _REDUCTIONS: dict[str, _Reduction] = {
     "ReduceSum": _sum,
     "ReduceProd": lambda x, axes: build.prod(x, axes, keepdims=True),
     "ReduceMax": _extreme("max"),
     "ReduceMin": _extreme("min"),
     "ReduceMean": _mean,
-    "ReduceSumSquare": lambda x, axes: _sum(x * x, axes),
+    "ReduceSumSquare": lambda x, axes: build.sum_squares(x, axes, keepdims=True),
     "ReduceL1": lambda x, axes: _sum(abs(x), axes),
-    "ReduceL2": _in_float(lambda x, axes: build.sqrt(_sum(x * x, axes))),
-    "ReduceLogSum": _in_float(lambda x, axes: build.log(_sum(x, axes))),
-    "ReduceLogSumExp": _in_float(_log_sum_exp),
+    "ReduceL2": _in_float(lambda x, axes: build.norm(x, 2, axes, keepdims=True)),
+    "ReduceLogSum": _in_float(lambda x, axes: build.log_sum(x, axes, keepdims=True)),
+    "ReduceLogSumExp": _in_float(lambda x, axes: build.logsumexp(x, axes, keepdims=True)),
 }
 
 
@@ -111,9 +104,11 @@ operator("CumProd")(_running("*"))
 
 
 @operator("TopK")
-def top_k(node: Node) -> tuple[Array, Array]:
-    """The greatest or least elements along an axis in order, and their indices."""
+def top_k(node: Node) -> list[Array]:
+    """The greatest or least elements along an axis, and their indices."""
     x = node.array(0)
-    count = node.attribute("k") if node.attribute("k") is not None else int(number_of(node, 1))
     axis = axis_of(node, node.attribute("axis", -1), x.rank)
-    return indexing.top_k(x, count, axis, largest=bool(node.attribute("largest", 1)))
+    count = node.attribute("k") if node.attribute("k") is not None else int(number_of(node, 1))
+    if count > x.shape[axis]:
+        node.refuse(f"{count} elements of {x.shape[axis]}")
+    return build.topk(x, count, axis, largest=bool(node.attribute("largest", 1)))

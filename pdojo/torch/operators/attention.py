@@ -2,45 +2,16 @@
 
 from __future__ import annotations
 
-from math import inf
-
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.array import wide
-from pdojo.build.attention import safe_softmax, safe_softmax_and_logarithms
+from pdojo.build.attention import masked_scores, product_by_head, scores_of, turned
 from pdojo.torch.operators.registry import Call, aten
 
 
 def _grouped(x: Array, heads: int) -> Array:
     """[batch, heads, length, elements] as [batch, heads of keys, heads of a group, length, elements]."""
     return x if x.shape[1] == heads else build.reshape(x, (x.shape[0], heads, x.shape[1] // heads, *x.shape[2:]))
-
-
-def _shared(x: Array, heads: int) -> Array:
-    """Keys or values, each for a group of heads of queries."""
-    return x if x.shape[1] == heads else build.expand_dims(x, 2)
-
-
-def _turned(x: Array) -> Array:
-    """The transposes of the matrices in the last axes."""
-    return build.transpose(x, (*range(x.rank - 2), x.rank - 1, x.rank - 2))
-
-
-def _scores(q: Array, k: Array, scale: float | None) -> Array:
-    """The products [batch, heads, queries, keys] of queries and keys, times the scale."""
-    products = build.matmul(_grouped(wide(q), k.shape[1]), _turned(_shared(wide(k), q.shape[1])))
-    factor = q.shape[-1] ** -0.5 if scale is None else scale
-    return build.reshape(products, (*q.shape[:3], k.shape[2])) * factor
-
-
-def _masked(scores: Array, mask: Array | None, *, causal: bool) -> Array:
-    """The scores, -inf for pairs that the mask or causality forbids."""
-    if mask is not None:
-        scores = build.where(mask, scores, -inf) if mask.dtype == "i1" else scores + build.cast(mask, scores.dtype)
-    if not causal:
-        return scores
-    shape = (1, 1, *scores.shape[2:])
-    return build.where(build.iota(shape, "i32", 2) >= build.iota(shape, "i32", 3), scores, -inf)
 
 
 def _fit(call: Call, q: Array, k: Array, dropout: float) -> None:
@@ -67,15 +38,10 @@ def attention(
     Rows without an allowed key are 0, and so are their logarithms.
     """
     _fit(call, q, k, dropout_p)
-    scores, logarithms = _scores(q, k, scale), None
+    factor = q.shape[-1] ** -0.5 if scale is None else scale
     if 1 in call.read:
-        weights, logarithms = safe_softmax_and_logarithms(_masked(scores, attn_mask, causal=is_causal))
-    elif attn_mask is not None:
-        weights = safe_softmax(_masked(scores, attn_mask, causal=is_causal))
-    else:
-        weights = build.causal_softmax(scores) if is_causal else build.softmax(scores)
-    values = build.matmul(_grouped(weights, k.shape[1]), _shared(wide(v), q.shape[1]))
-    return [build.reshape(values, call.shape), logarithms]
+        return build.attention_with_statistics(q, k, v, mask=attn_mask, causal=is_causal, scale=factor)[:2]
+    return [build.attention(q, k, v, mask=attn_mask, causal=is_causal, scale=factor), None]
 
 
 @aten("_scaled_dot_product_flash_attention_for_cpu_backward.default")
@@ -96,16 +62,16 @@ def attention_backward(
     """The gradients of queries, keys and values."""
     _fit(call, q, k, dropout_p)
     heads, factor = k.shape[1], q.shape[-1] ** -0.5 if scale is None else scale
-    scores = _masked(_scores(q, k, scale), attn_mask, causal=is_causal)
+    scores = masked_scores(scores_of(wide(q), wide(k), factor), attn_mask, causal=is_causal)
     weights = build.exp(scores - build.expand_dims(build.cast(logarithms, scores.dtype), -1))
     g = wide(gradient)
-    of_weights = build.matmul(_grouped(g, heads), _turned(_shared(wide(v), q.shape[1])))
+    of_weights = product_by_head(g, turned(wide(v)))
     whole = build.sum(g * wide(out), -1, keepdims=True)
-    of_scores = weights * (build.reshape(of_weights, scores.shape) - whole) * factor
+    of_scores = weights * (of_weights - whole) * factor
     grouped = _grouped(of_scores, heads)
-    of_q = build.reshape(build.matmul(grouped, _shared(wide(k), q.shape[1])), q.shape)
-    of_k = build.matmul(_turned(grouped), _grouped(wide(q), heads))
-    of_v = build.matmul(_turned(_grouped(weights, heads)), _grouped(g, heads))
+    of_q = product_by_head(of_scores, wide(k))
+    of_k = build.matmul(turned(grouped), _grouped(wide(q), heads))
+    of_v = build.matmul(turned(_grouped(weights, heads)), _grouped(g, heads))
     return [of_q, _of_group(of_k, k.rank), _of_group(of_v, v.rank)]
 
 

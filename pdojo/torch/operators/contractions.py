@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
 from string import ascii_letters
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.build.array import HALF, wide
-from pdojo.torch.operators.reductions import norm
+from pdojo.build.array import HALF
+from pdojo.build.contractions import with_summand
 from pdojo.torch.operators.registry import Call, aten
 
 
@@ -26,26 +25,19 @@ def added_product(
     call: Call, bias: Array, a: Array, b: Array, out_dtype: object = None, *, beta: float = 1, alpha: float = 1
 ) -> Array:
     """`beta * bias + alpha * (a @ b)`."""
-    return _with_bias(build.matmul(a, b, dtype=_computed(call)), bias, beta, alpha)
+    left, right, added = (build.cast(each, _computed(call)) for each in (a, b, bias))
+    return build.gemm(left, right, added, alpha=alpha, beta=beta)
 
 
 @aten("addbmm.default")
 def addbmm(call: Call, bias: Array, a: Array, b: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     """`beta * bias + alpha * sum(a @ b)` with the sum over the batch."""
-    return _with_bias(build.contract("bmk,bkn->mn", a, b, dtype=_computed(call)), bias, beta, alpha)
+    return with_summand(build.contract("bmk,bkn->mn", a, b, dtype=_computed(call)), bias, alpha, beta)
 
 
 def _computed(call: Call) -> str:
     """The type in which a product and its bias are added."""
     return "f32" if call.dtype in HALF else call.dtype
-
-
-def _with_bias(product: Array, bias: Array, beta: float, alpha: float) -> Array:
-    scaled = product if alpha == 1 else product * alpha
-    if beta == 0:
-        return scaled
-    added = build.cast(bias, product.dtype)
-    return scaled + (added if beta == 1 else added * beta)
 
 
 @aten("_trilinear.default")
@@ -72,7 +64,6 @@ def trilinear(
 @aten("_cdist_forward.default")
 def distances(call: Call, x: Array, y: Array, p: float, compute_mode: int | None) -> Array:
     """The norms of the differences of all pairs of rows."""
-    if p == inf or p >= 0:
-        differences = build.expand_dims(wide(x), -2) - build.expand_dims(wide(y), -3)
-        return norm(differences, p, [differences.rank - 1])
-    call.refuse(f"a norm of order {p}")
+    if p < 0:
+        call.refuse(f"a norm of order {p}")
+    return build.distances(x, y, p)

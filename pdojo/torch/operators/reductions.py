@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import inf, prod
 
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.array import axes_of, wide
-from pdojo.build.attention import safe_softmax
-from pdojo.dialect.element_types import is_float
+from pdojo.build.softmax import safe_softmax
 from pdojo.torch.operators.registry import Call, aten
 
 Dim = int | Sequence[int] | None
@@ -76,7 +74,7 @@ def aminmax(call: Call, x: Array, *, dim: int | None = None, keepdim: bool = Fal
 def max_along(call: Call, x: Array, dim: int, keepdim: bool = False) -> list[Array]:
     """The greatest element along an axis, and its index."""
     whole, axis = one_axis(x, dim)
-    index = build.argmax(_comparable(whole), axis, keepdims=keepdim)
+    index = build.argmax(whole, axis, keepdims=keepdim)
     return _of_rank(call, [build.max(whole, axis, keepdims=keepdim), index])
 
 
@@ -84,12 +82,8 @@ def max_along(call: Call, x: Array, dim: int, keepdim: bool = False) -> list[Arr
 def min_along(call: Call, x: Array, dim: int, keepdim: bool = False) -> list[Array]:
     """The least element along an axis, and its index."""
     whole, axis = one_axis(x, dim)
-    index = build.argmin(_comparable(whole), axis, keepdims=keepdim)
+    index = build.argmin(whole, axis, keepdims=keepdim)
     return _of_rank(call, [build.min(whole, axis, keepdims=keepdim), index])
-
-
-def _comparable(x: Array) -> Array:
-    return build.cast(x, "u8") if x.dtype == "i1" else x
 
 
 def _of_rank(call: Call, results: Sequence[Array]) -> list[Array]:
@@ -101,14 +95,14 @@ def _of_rank(call: Call, results: Sequence[Array]) -> list[Array]:
 def argmax(call: Call, x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
     """The index of the greatest element along an axis, or in all elements: the first one of equal ones, or of NaN."""
     whole, axis = (build.reshape(x, (-1,)), 0) if dim is None else one_axis(x, dim)
-    return build.reshape(build.argmax(_comparable(whole), axis), call.shape)
+    return build.reshape(build.argmax(whole, axis), call.shape)
 
 
 @aten("argmin.default")
 def argmin(call: Call, x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
     """The index of the least element along an axis, or in all elements: the first one of equal ones, or of NaN."""
     whole, axis = (build.reshape(x, (-1,)), 0) if dim is None else one_axis(x, dim)
-    return build.reshape(build.argmin(_comparable(whole), axis), call.shape)
+    return build.reshape(build.argmin(whole, axis), call.shape)
 
 
 @aten("any.default", "any.dim", "any.dims")
@@ -174,23 +168,13 @@ def _running(accumulation: str, call: Call, x: Array, dim: int) -> Array:
 @aten("cummax.default")
 def cummax(call: Call, x: Array, dim: int) -> list[Array]:
     """The greatest element up to each one, and its last index; NaN wins."""
-    return _running_extreme("max", call, x, dim)
+    return _of_rank(call, build.cumulative_max(*one_axis(x, dim)))
 
 
 @aten("cummin.default")
 def cummin(call: Call, x: Array, dim: int) -> list[Array]:
     """The least element up to each one, and its last index; NaN wins."""
-    return _running_extreme("min", call, x, dim)
-
-
-def _running_extreme(accumulation: str, call: Call, x: Array, dim: int) -> list[Array]:
-    whole, axis = one_axis(x, dim)
-    found = build.cumulative(accumulation, whole, axis)
-    is_new = whole == found
-    if is_float(x.dtype):
-        is_new = is_new | build.map("uno", whole, whole)
-    indices = build.cumulative("max", build.where(is_new, build.iota(whole.shape, "i64", axis), 0), axis)
-    return _of_rank(call, [found, indices])
+    return _of_rank(call, build.cumulative_min(*one_axis(x, dim)))
 
 
 @aten("logsumexp.default")
@@ -204,28 +188,14 @@ def vector_norm(
     call: Call, x: Array, ord: float = 2, dim: Dim = None, keepdim: bool = False, *, dtype: object = None
 ) -> Array:
     """The norm of order `ord` along axes: `sum(|x|^ord)^(1/ord)`, the extremes for infinite ones, the count for 0."""
-    return norm(wide(build.cast(x, call.dtype)), ord, axes(x, dim), keepdim=keepdim)
-
-
-def norm(x: Array, ord: float, along: Sequence[int], *, keepdim: bool = False) -> Array:
-    """The norm of order `ord` along axes."""
-    size = abs(x)
-    if abs(ord) == inf:
-        return (build.max if ord > 0 else build.min)(size, along, keepdims=keepdim)
-    if ord == 0:
-        return build.sum(build.cast(size != 0, size.dtype), along, keepdims=keepdim)
-    if ord == 1 or prod(x.shape[d] for d in along) == 1:
-        return build.sum(size, along, keepdims=keepdim)
-    powers = size * size if ord == 2 else build.power(size, ord)
-    total = build.sum(powers, along, keepdims=keepdim)
-    return build.sqrt(total) if ord == 2 else build.power(total, 1 / ord)
+    return build.norm(build.cast(x, call.dtype), ord, axes(x, dim), keepdims=keepdim)
 
 
 @aten("dist.default")
 def distance(call: Call, x: Array, y: Array, p: float = 2) -> Array:
     """The norm of the differences of all elements."""
     differences = wide(x) - wide(y)
-    return norm(differences, p, range(differences.rank))
+    return build.norm(differences, p)
 
 
 @aten("_softmax.default")

@@ -12,7 +12,7 @@ from pdojo.build.operator import FLOATS
 from pdojo.build.records import OPERATORS
 from qa.operators.peers import AbsentError, wanted
 from qa.operators.tables import CALLS, NODES
-from unit.operators.engines import ENGINES, OURS, Case, Values, element_of
+from unit.operators.engines import ENGINES, OURS, Case, Values, check_faults, element_of
 
 _ULP = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
 _LEAST = {"f64": 2.0**-1074, "f32": 2.0**-149, "f16": 2.0**-24, "bf16": 2.0**-133}
@@ -69,6 +69,7 @@ def test_operators(name: str, engine: str, request: pytest.FixtureRequest) -> No
     known = cases(name, count)
     for case in known:
         try:
+            check_faults(engine, case)
             found = run(case)
         except AbsentError as reason:
             absent[str(reason)] += 1

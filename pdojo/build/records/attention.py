@@ -1,0 +1,73 @@
+"""Scaled dot-product attention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo import build
+from pdojo.build.operator import array, call, operator
+from pdojo.build.records.softmax import masked, softmax
+
+Values = NDArray[Any]
+_ROWS = array("3 5", "i1", given=(0, 0, 0, 0, 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 1))
+_SAMPLES = (
+    call(array("2 3 4"), array("2 5 4"), array("2 5 6")),
+    call(array("2 4 3 4"), array("2 1 5 4"), array("1 5 6"), scale=0.3),
+    call(array("2 4 3 4"), array("2 2 5 4"), array("2 2 5 6")),
+    call(array("2 3 4"), array("2 5 4"), array("2 5 6"), causal=True),
+    call(array("2 1 5 4"), array("2 1 3 4"), array("2 1 3 6"), causal=True, scale=0.25),
+    call(array("3 4"), array("5 4"), array("5 6"), mask=array("3 5")),
+    call(array("2 3 4"), array("2 5 4"), array("2 5 6"), mask=_ROWS),
+    call(array("1 2 3 4"), array("1 2 5 4"), array("1 2 5 6"), mask=_ROWS, causal=True),
+    call(array("1 2 3 4"), array("1 2 5 4"), array("1 2 5 6"), mask=[array("3 5"), _ROWS]),
+    call(array("1 6 3 4"), array("1 2 5 4"), array("1 2 5 1"), mask=array("1 6 1 5")),
+    call(array("1 2 3 4"), array("1 2 5 4"), array("1 2 5 6"), softcap=0.75),
+    call(array("1 2 1 1"), array("1 2 1 1"), array("1 2 1 1")),
+)
+
+
+@operator(
+    build.attention_with_statistics,
+    *_SAMPLES,
+    results=("result", "logarithms", "scores", "masked scores", "weights"),
+    ulps=24,
+)
+def attention_with_statistics(
+    q: Values,
+    k: Values,
+    v: Values,
+    *,
+    mask: Values | Sequence[Values] | None = None,
+    causal: bool = False,
+    scale: float | None = None,
+    softcap: float = 0,
+) -> list[Values]:
+    """Attention, and the steps to it; queries that may attend to no key have the result 0."""
+    k, v = (_by_query(each, q) for each in (k, v))
+    scores = q @ k.swapaxes(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    scores = np.tanh(scores / softcap) * softcap if softcap else scores
+    limited = scores
+    for each in [] if mask is None else mask if isinstance(mask, list) else [mask]:
+        limited = masked(limited, np.asarray(each))
+    limited = masked(limited, np.tri(*scores.shape[-2:], dtype=np.bool_)) if causal else limited
+    is_empty = (limited == -np.inf).all(-1, keepdims=True)
+    weights = np.where(is_empty, 0, softmax(np.where(is_empty, 0, limited)))
+    logarithms = np.where(is_empty[..., 0], 0, np.log(np.exp(limited).sum(-1)))
+    return [weights @ v, logarithms, scores, limited, weights]
+
+
+def _by_query(x: Values, q: Values) -> Values:
+    """Keys or values, repeated for the heads of queries that share them."""
+    if x.ndim < 3 or x.shape[-3] in (1, q.shape[-3]):
+        return x
+    return np.repeat(x, q.shape[-3] // x.shape[-3], -3)
+
+
+@operator(build.attention, *_SAMPLES, ulps=24)
+def attention(q: Values, k: Values, v: Values, **facts: Any) -> Values:
+    """Attention."""
+    return attention_with_statistics(q, k, v, **facts)[0]
