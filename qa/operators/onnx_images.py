@@ -143,7 +143,12 @@ def _roi_align(
     x: Operand, regions: Operand, bins: Sequence[int], samples: int, *, scale: float = 1.0, half_pixel: bool = True,
     reduction: str = "mean",
 ) -> Node:  # fmt: skip
-    attributes = {"output_height": bins[0], "output_width": bins[1], "sampling_ratio": samples, "spatial_scale": scale}
+    attributes: dict[str, Any] = {
+        "output_height": bins[0],
+        "output_width": bins[1],
+        "sampling_ratio": samples,
+        "spatial_scale": scale,
+    }
     attributes["coordinate_transformation_mode"] = "half_pixel" if half_pixel else "output_half_pixel"
     attributes["mode"] = {"mean": "avg", "max": "max"}[reduction]
     return Node("RoiAlign", [x, regions, np.arange(x.shape[0])], attributes, opset=22)

@@ -101,7 +101,7 @@ def _momentum(
     x: Operand, gradient: Operand, velocity: Operand, *, rate: Operand, time: Operand, alpha: float, beta: float,
     penalty: float, nesterov: bool,
 ) -> Node:  # fmt: skip
-    attributes = {"alpha": alpha, "beta": beta, "norm_coefficient": penalty}
+    attributes: dict[str, Any] = {"alpha": alpha, "beta": beta, "norm_coefficient": penalty}
     attributes["mode"] = "nesterov" if nesterov else "standard"
     step = Operand(time.values.astype(np.int64), "i64")
     return Node("Momentum", [rate, step, x, gradient, velocity], attributes, 2, 1, _DOMAIN)

@@ -36,9 +36,8 @@ def joined(x: Values, places: Any, updates: Values, accumulation: str | None) ->
 
 
 def _own(places: Values, axis: int) -> list[Values]:
-    grid = list(np.indices(places.shape))
-    grid[axis] = places
-    return grid
+    grid = np.indices(places.shape)
+    return [places if d == axis else grid[d] for d in range(places.ndim)]
 
 
 @operator(

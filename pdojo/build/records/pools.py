@@ -46,7 +46,10 @@ def by_window(x: Values, windows: Spans, function: Callable[[Values, Sequence[in
     rank = len(windows)
     found: dict[Sequence[int], Values] = {}
     for place in np.ndindex(*map(len, windows)):
-        rows = [[e for e in windows[a][p] if 0 <= e < x.shape[a - rank]] for a, p in enumerate(place)]
+        rows: list[list[int]] = []
+        for axis, p in enumerate(place):
+            extent = int(x.shape[axis - rank])
+            rows.append([e for e in windows[axis][p] if 0 <= e < extent])
         found[place] = function(x[(..., *np.ix_(*rows))], place)
     first = next(iter(found.values()))
     return np.stack(list(found.values()), -1).reshape(*first.shape, *map(len, windows))
@@ -56,7 +59,10 @@ def added(shape: Sequence[int], windows: Spans, of: Callable[[Sequence[int]], Va
     """Zeros of a shape with `of(place)` added to the elements of every window."""
     found, rank = np.zeros(shape), len(windows)
     for place in np.ndindex(*map(len, windows)):
-        rows = [[e for e in windows[a][p] if 0 <= e < shape[a - rank]] for a, p in enumerate(place)]
+        rows: list[list[int]] = []
+        for axis, p in enumerate(place):
+            extent = int(shape[axis - rank])
+            rows.append([e for e in windows[axis][p] if 0 <= e < extent])
         found[(..., *np.ix_(*rows))] += of(place)[(..., *[None] * rank)]
     return found
 
@@ -139,7 +145,7 @@ def lp_pool(
     ceil: bool = False,
 ) -> Values:  # fmt: skip
     """The norm of every window."""
-    powers = np.abs(x) ** order
+    powers: Values = np.abs(x) ** order
     return pool("+", powers, size, stride=stride, padding=padding, dilation=dilation, ceil=ceil) ** (1 / order)
 
 
@@ -298,7 +304,7 @@ def max_pool_gradient(
             strict=True)
     ):  # fmt: skip
         for place in np.ndindex(*rows.shape):
-            at = np.unravel_index(numbers[place], extents)
+            at = [int(each) for each in np.unravel_index(int(numbers[place]), tuple(extents))]
             if all(e in spanned[a][p] for a, (e, p) in enumerate(zip(at, place, strict=True))):
                 found[image, numbers[place]] += rows[place]
     return found.reshape(*gradient.shape[:-rank], *extents)

@@ -66,8 +66,8 @@ def quantize_by_range(x: Values) -> list[Values]:
     """Elements quantised by their own range, with scale and zero point."""
     least, most = min(x.min(), 0), max(x.max(), 0)
     scale = np.float32(most - least) / np.float32(255)
-    zero = np.clip(np.rint(-np.float32(least) / scale), 0, 255).astype(np.uint8)
-    return [_saturated(x.astype(np.float32) / scale, zero, "u8"), np.float64(scale), zero]
+    zero: Values = np.clip(np.rint(-np.float32(least) / scale), 0, 255).astype(np.uint8)
+    return [_saturated(x.astype(np.float32) / scale, zero, "u8"), np.array(scale, np.float64), zero]
 
 
 @operator(

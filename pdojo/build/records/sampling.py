@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.build import sampling
-from pdojo.build.operator import array, call, operator
+from pdojo.build.operator import Input, array, call, operator
 
 Values = NDArray[Any]
 
@@ -54,22 +54,23 @@ def _at(image: Values, neighbours: Sequence[Sequence[tuple[int | None, float]]])
     return found
 
 
-_PLACES = {"low": -1.6, "high": 1.6}
+def _grid(text: str) -> Input:
+    return array(text, low=-1.6, high=1.6)
 
 
 @operator(
     sampling.grid_sample,
-    call(array("2 3 4 5"), array("2 3 2 2", **_PLACES)),
-    call(array("1 2 4 5"), array("1 3 4 2", **_PLACES), "linear", "border", corners=True),
-    call(array("1 2 4 5"), array("1 3 4 2", **_PLACES), "linear", "reflection"),
-    call(array("1 2 4 5"), array("1 3 4 2", **_PLACES), "linear", "reflection", corners=True),
-    call(array("1 2 4 5"), array("1 3 4 2", **_PLACES), "nearest", "reflection"),
-    call(array("1 2 4 5"), array("1 3 4 2", **_PLACES), "nearest", "zeros", corners=True),
-    call(array("1 2 4 5"), array("1 3 4 2", **_PLACES), "cubic", "zeros"),
-    call(array("1 2 4 5"), array("1 3 4 2", **_PLACES), "cubic", "border"),
-    call(array("1 2 4 5"), array("1 3 4 2", **_PLACES), "cubic", "reflection", corners=True),
-    call(array("1 2 1 1"), array("1 2 2 2", **_PLACES), "linear", "reflection", corners=True),
-    call(array("1 1 2 3 2"), array("1 2 1 2 3", **_PLACES), "linear", "border"),
+    call(array("2 3 4 5"), _grid("2 3 2 2")),
+    call(array("1 2 4 5"), _grid("1 3 4 2"), "linear", "border", corners=True),
+    call(array("1 2 4 5"), _grid("1 3 4 2"), "linear", "reflection"),
+    call(array("1 2 4 5"), _grid("1 3 4 2"), "linear", "reflection", corners=True),
+    call(array("1 2 4 5"), _grid("1 3 4 2"), "nearest", "reflection"),
+    call(array("1 2 4 5"), _grid("1 3 4 2"), "nearest", "zeros", corners=True),
+    call(array("1 2 4 5"), _grid("1 3 4 2"), "cubic", "zeros"),
+    call(array("1 2 4 5"), _grid("1 3 4 2"), "cubic", "border"),
+    call(array("1 2 4 5"), _grid("1 3 4 2"), "cubic", "reflection", corners=True),
+    call(array("1 2 1 1"), _grid("1 2 2 2"), "linear", "reflection", corners=True),
+    call(array("1 1 2 3 2"), _grid("1 2 1 2 3"), "linear", "border"),
     call(array("1 1 3 3", given=[5, *[np.inf] * 8]), array("1 1 2 2", given=[-1, -1, 1, 1]), "nearest", corners=True),
     types=("f64", "f32"),
     ulps=64,
@@ -105,16 +106,17 @@ def affine_grid(theta: Values, size: Sequence[int], *, corners: bool = False) ->
     return found
 
 
-_OFFSETS = {"low": -2, "high": 2}
+def _offsets(text: str) -> Input:
+    return array(text, low=-2, high=2)
 
 
 @operator(
     sampling.deform_conv,
-    call(array("2 4 5 4"), array("6 2 3 2"), array("2 12 3 4", **_OFFSETS), array("6"), stride=(2, 1),
+    call(array("2 4 5 4"), array("6 2 3 2"), _offsets("2 12 3 4"), array("6"), stride=(2, 1),
          padding=[(1, 1), (0, 1)], dilation=(1, 1), groups=2),
-    call(array("1 4 6 5"), array("2 4 2 2"), array("1 16 2 4", **_OFFSETS), None, array("1 8 2 4", low=0),
+    call(array("1 4 6 5"), array("2 4 2 2"), _offsets("1 16 2 4"), None, array("1 8 2 4", low=0),
          stride=(2, 1), padding=[(0, 0), (0, 1)], dilation=(2, 2), offset_groups=2),
-    call(array("1 1 1 1"), array("1 1 1 1"), array("1 2 1 1", **_OFFSETS), stride=(1, 1), padding=[(0, 0), (0, 0)],
+    call(array("1 1 1 1"), array("1 1 1 1"), _offsets("1 2 1 1"), stride=(1, 1), padding=[(0, 0), (0, 0)],
          dilation=(1, 1)),
     types=("f64", "f32"),
     ulps=64,

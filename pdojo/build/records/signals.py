@@ -13,11 +13,11 @@ from pdojo.build.operator import array, call, operator
 Values = NDArray[Any]
 
 
-def _complex(x: Values) -> Values:
+def _complex(x: Values) -> NDArray[np.complex128]:
     return x[..., 0] + 1j * x[..., 1] if x.shape[-1] == 2 else x[..., 0].astype(np.complex128)
 
 
-def _parts(x: Values) -> Values:
+def _parts(x: NDArray[np.complex128]) -> Values:
     return np.stack([x.real, x.imag], -1)
 
 

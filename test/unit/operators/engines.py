@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from inspect import signature
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pytest
@@ -162,9 +162,8 @@ def _tensors(call: Call) -> tuple[Any, list[Any], dict[str, Any]]:
 def _with_known(value: Any, tensor: Callable[[Values], Any]) -> Any:
     """An argument with tensors in the place of arrays that are known, in lists too."""
     if isinstance(value, list):
-        parts: list[Any] = value
-        return [_with_known(each, tensor) for each in parts]
-    return tensor(np.array(value)) if isinstance(value, np.ndarray) else value
+        return [_with_known(each, tensor) for each in cast("list[Any]", value)]
+    return tensor(cast("Values", value)) if isinstance(value, np.ndarray) else value
 
 
 def _known(call: Call) -> list[int]:
