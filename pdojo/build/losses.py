@@ -1,30 +1,31 @@
-"""Loss functions; f16 and bf16 are computed in f32 and rounded once.
+"""Loss functions.
 
 `reduction` says what becomes of the losses of all elements: `mean`, `sum`, or `none` for an array of them.
 """
 
 from __future__ import annotations
 
+from math import nan
 from typing import Literal, TypeAlias
 
-from pdojo.build.activations import check_float
-from pdojo.build.array import Array, axes_of, broadcast_shape, cast, iota, map, shown
+from pdojo.build.array import Array, axes_of, broadcast_shape, cast, constant, iota, map, shown
 from pdojo.build.elementwise import clip, exp, log, maximum, where
+from pdojo.build.policy import rounded_once
 from pdojo.build.reductions import MOST_I32, max, mean, sum
-from pdojo.build.shapes import expand_dims
+from pdojo.build.shapes import expand_dims, reshape
 from pdojo.dialect.element_types import is_float
 from pdojo.errors import UsageError
 
 Over: TypeAlias = Literal["mean", "sum", "none"]
 
 
-def _over(losses: Array, reduction: Over, dtype: str) -> Array:
+def _over(losses: Array, reduction: Over) -> Array:
     if reduction not in ("mean", "sum", "none"):
         raise UsageError(f"'{reduction}' is no reduction of losses; known: mean, sum, none")
-    found = losses if reduction == "none" else mean(losses) if reduction == "mean" else sum(losses)
-    return cast(found, dtype)
+    return losses if reduction == "none" else mean(losses) if reduction == "mean" else sum(losses)
 
 
+@rounded_once
 def cross_entropy(x: Array, classes: Array, axis: int = -1, *, reduction: Over = "mean") -> Array:
     """`-log(softmax(x)[class])` with the scores of classes along `axis`; a class out of range picks no score.
 
@@ -36,19 +37,88 @@ def cross_entropy(x: Array, classes: Array, axis: int = -1, *, reduction: Over =
     >>> build.cross_entropy(x, t, reduction="none")
     <Array f32 [4]>
     """
-    u = check_float("cross_entropy", x)
     (axis,) = axes_of(axis, x.rank)
     if is_float(classes.dtype) or classes.shape != (*x.shape[:axis], *x.shape[axis + 1 :]):
         raise UsageError(f"classes are integers, one for each row of {shown(x.shape)}, not {classes!r}")
-    d = u - max(u, axis, keepdims=True)
+    d = x - max(x, axis, keepdims=True)
     total = log(sum(exp(d), axis))
+    return _over(total - sum(where(_chosen(x, classes, axis), d, 0), axis), reduction)
+
+
+def _chosen(x: Array, classes: Array, axis: int) -> Array:
+    """Which scores are those of the classes."""
     if classes.dtype == "i64" and x.shape[axis] <= MOST_I32:
         # Vectors of f32 have as many lanes as those of i32.
         classes = cast(clip(classes, -1, x.shape[axis]), "i32")
-    chosen = map("==", iota(x.shape, classes.dtype, axis), expand_dims(classes, axis))
-    return _over(total - sum(where(chosen, d, 0), axis), reduction, x.dtype)
+    return map("==", iota(x.shape, classes.dtype, axis), expand_dims(classes, axis))
 
 
+@rounded_once
+def negative_likelihood(
+    x: Array,
+    classes: Array,
+    weights: Array | None = None,
+    axis: int = 1,
+    *,
+    ignored: int | None = None,
+    reduction: Over = "mean",
+) -> tuple[Array, Array]:
+    """The negative scores of classes, times the weights of the classes, and the sum of the weights.
+
+    Shapes: `classes` as in `cross_entropy`, `weights` [classes]. The class `ignored` does not count; another class out
+    of range has the loss NaN. A mean is the quotient of both sums.
+    """
+    shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+    if is_float(classes.dtype) or not x.rank or classes.shape != shape:
+        raise UsageError(f"classes of shape {shown(classes.shape)} do not fit scores of shape {shown(x.shape)}")
+    if weights is not None and weights.shape != (x.shape[axis],):
+        raise UsageError(f"weights of shape {shown(weights.shape)} do not fit {x.shape[axis]} classes")
+    chosen, counts = _chosen(x, classes, axis), None if ignored is None else classes != ignored
+    by_class = _by_class(weights, x, axis)
+    picked = sum(where(chosen, -x if by_class is None else -x * by_class, 0), axis)
+    losses = where((classes >= 0) & (classes < x.shape[axis]), picked, nan)
+    losses = losses if counts is None else where(counts, losses, 0)
+    if by_class is not None:
+        factors = sum(where(chosen, by_class, 0), axis)
+        total = sum(factors if counts is None else where(counts, factors, 0))
+    else:
+        total = constant(losses.size, x.dtype) if counts is None else sum(cast(counts, x.dtype))
+    if reduction == "mean":
+        return sum(losses) / total, total
+    return _over(losses, reduction), total
+
+
+@rounded_once
+def negative_likelihood_gradient(
+    gradient: Array,
+    x: Array,
+    classes: Array,
+    total: Array,
+    weights: Array | None = None,
+    axis: int = 1,
+    *,
+    ignored: int | None = None,
+    reduction: Over = "mean",
+) -> Array:
+    """The gradient of the scores of `negative_likelihood`: 0 but for those of the classes."""
+    chosen = _chosen(x, classes, axis)
+    chosen = chosen if ignored is None else chosen & expand_dims(classes != ignored, axis)
+    if reduction == "mean":
+        gradient = gradient / cast(total, gradient.dtype)
+    elif reduction == "none":
+        gradient = expand_dims(reshape(gradient, classes.shape), axis)
+    by_class = _by_class(weights, x, axis)
+    return where(chosen, -gradient if by_class is None else -gradient * by_class, 0)
+
+
+def _by_class(weights: Array | None, x: Array, axis: int) -> Array | None:
+    """The weights of classes, as an array that broadcasts to the scores."""
+    if weights is None:
+        return None
+    return reshape(cast(weights, x.dtype), [-1 if d == axis else 1 for d in range(x.rank)])
+
+
+@rounded_once
 def mse_loss(x: Array, y: Array, *, reduction: Over = "mean") -> Array:
     """The squared differences.
 
@@ -56,10 +126,11 @@ def mse_loss(x: Array, y: Array, *, reduction: Over = "mean") -> Array:
     >>> build.mse_loss(build.input("x", "f32", (4, 8)), build.input("y", "f32", (4, 8)))
     <Array f32 []>
     """
-    d = _difference("mse_loss", x, y)
-    return _over(d * d, reduction, x.dtype)
+    d = _difference(x, y)
+    return _over(d * d, reduction)
 
 
+@rounded_once
 def huber_loss(x: Array, y: Array, delta: float = 1.0, *, reduction: Over = "mean") -> Array:
     """`d^2 / 2` for differences d up to `delta`, `delta (|d| - delta / 2)` beyond.
 
@@ -67,10 +138,11 @@ def huber_loss(x: Array, y: Array, delta: float = 1.0, *, reduction: Over = "mea
     >>> build.huber_loss(build.input("x", "f32", (4, 8)), build.input("y", "f32", (4, 8)), reduction="none")
     <Array f32 [4, 8]>
     """
-    size = abs(_difference("huber_loss", x, y))
-    return _over(where(size < delta, size * size * 0.5, (size - delta / 2) * delta), reduction, x.dtype)
+    size = abs(_difference(x, y))
+    return _over(where(size < delta, size * size * 0.5, (size - delta / 2) * delta), reduction)
 
 
+@rounded_once
 def binary_cross_entropy(x: Array, y: Array, *, reduction: Over = "mean") -> Array:
     """`-y log(sigmoid(x)) - (1 - y) log(1 - sigmoid(x))` of scores `x`, computed stably.
 
@@ -78,15 +150,13 @@ def binary_cross_entropy(x: Array, y: Array, *, reduction: Over = "mean") -> Arr
     >>> build.binary_cross_entropy(build.input("x", "f32", (4, 8)), build.input("y", "f32", (4, 8)))
     <Array f32 []>
     """
-    u, targets = check_float("binary_cross_entropy", x), check_float("binary_cross_entropy", y)
     _check_shapes(x, y)
-    losses = maximum(u, 0) - u * targets + map("log1p", exp(-abs(u)))
-    return _over(losses, reduction, x.dtype)
+    return _over(maximum(x, 0) - x * y + map("log1p", exp(-abs(x))), reduction)
 
 
-def _difference(name: str, x: Array, y: Array) -> Array:
+def _difference(x: Array, y: Array) -> Array:
     _check_shapes(x, y)
-    return check_float(name, x) - check_float(name, y)
+    return x - y
 
 
 def _check_shapes(x: Array, y: Array) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pdojo.build.array import Array, axes_of, iota, map
 from pdojo.build.pieces import (
@@ -20,6 +20,8 @@ from pdojo.build.shapes import reshape
 from pdojo.build.tables import scatter, table
 from pdojo.dialect.table import MOST_ENTRIES
 
+Accumulation: TypeAlias = Literal["+", "*", "max", "min"]
+
 
 def put(
     x: Array,
@@ -27,7 +29,7 @@ def put(
     updates: Array,
     axis: int = 0,
     *,
-    accumulation: Literal["+", "*", "max", "min"] | None = None,
+    accumulation: Accumulation | None = None,
 ) -> Array:
     """A copy of `x` with `updates` at constant indices along `axis`, of which the last one at each index counts.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
-from pdojo.build.activations import check_float
-from pdojo.build.array import Array, cast, constant, iota, map, shown
+from pdojo.build.array import Array, constant, iota, map, power, shown
 from pdojo.build.contractions import ends_of
-from pdojo.build.elementwise import maximum, minimum, where
+from pdojo.build.elementwise import maximum, minimum, sqrt, where
 from pdojo.build.pieces import Widths, pad
+from pdojo.build.policy import rounded_once
 from pdojo.build.reductions import neutral_of, reduce
 from pdojo.build.shapes import per_axis, reshape, windows
 from pdojo.dialect.element_types import is_float
@@ -67,20 +68,21 @@ def pool(
     return reduce(accumulation, seen, range(x.rank, x.rank + len(axes)))
 
 
-def places_of_max(
+def max_pool_with_places(
     x: Array,
-    places: Array,
-    most: Array,
     size: Sequence[int],
+    places: Array,
     *,
     stride: int | Sequence[int],
     padding: Widths = 0,
     dilation: int | Sequence[int] = 1,
-) -> Array:
-    """The first of the `places` in every window at which the element of `x` is `most`; the last one of NaN.
+    ceil: bool = False,
+) -> tuple[Array, Array]:
+    """The greatest element of every window, and the first of the `places` in the window that have it; of NaN the last.
 
-    `most` are the greatest elements that `pool` finds; `places`, of the shape of `x`, are integers from 0.
+    `places`, of the shape of `x`, are integers from 0.
     """
+    most = pool("max", x, size, stride=stride, padding=padding, dilation=dilation, ceil=ceil)
     rank = x.rank - 2
     strides, dilations = per_axis("stride", stride, rank), per_axis("dilation", dilation, rank)
     rows = zip(x.shape[2:], most.shape[2:], size, strides, dilations, ends_of(padding, rank), strict=True)
@@ -96,11 +98,54 @@ def places_of_max(
     at = seen(places, outside)
     first = reduce("min", where(elements == reshape(most, (*most.shape, *[1] * rank)), at, outside), axes)
     if not is_float(x.dtype):
-        return first
+        return most, first
     last = reduce("max", where(map("uno", elements, elements), at, -1), axes)
-    return where(last >= 0, last, first)
+    return most, where(last >= 0, last, first)
 
 
+MOST_COMPARISONS = 1 << 26
+"""Most comparisons of an index with a place in `max_unpool`: each index is compared with all places of its channel."""
+
+
+def max_unpool(x: Array, indices: Array, shape: Sequence[int]) -> Array:
+    """An array of zeros with the elements of each channel at flat indices, of which the last one at a place counts.
+
+    Shapes: `x` and `indices` [N, C, *places], the result `shape` [N, C, *spatial]. Windows that overlap give one index
+    several times. The notation has no indirection: each place looks for its element.
+    """
+    plane = prod(shape[2:])
+    if x.size * plane > MOST_COMPARISONS:
+        raise UsageError(
+            f"each of its {x.size} indices would be compared with the {plane} places of a channel; "
+            f"{MOST_COMPARISONS} comparisons are made"
+        )
+    elements = reshape(x, (*shape[:2], 1, -1))
+    places = reshape(iota((prod(shape),), "i64"), (*shape[:2], -1, 1))
+    own = iota((elements.shape[-1],), "i64")
+    chosen = reshape(indices, elements.shape) == places
+    last = reduce("max", where(chosen, own, -1), -1, keepdims=True)
+    found = reduce("max", where(own == last, elements, neutral_of("max", x)), -1, keepdims=True)
+    return reshape(where(last < 0, 0, found), shape)
+
+
+@rounded_once
+def lp_pool(
+    x: Array,
+    size: Sequence[int],
+    order: float,
+    *,
+    stride: int | Sequence[int] | None = None,
+    padding: Widths = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil: bool = False,
+) -> Array:
+    """The norm of this order of every window; shapes and modes are those of `pool`."""
+    powers = x * x if order == 2 else power(abs(x), order)
+    sums = pool("+", powers, size, stride=stride, padding=padding, dilation=dilation, ceil=ceil)
+    return sqrt(sums) if order == 2 else power(sums, 1 / order)
+
+
+@rounded_once
 def avg_pool(
     x: Array,
     size: Sequence[int],
@@ -110,16 +155,20 @@ def avg_pool(
     dilation: int | Sequence[int] = 1,
     ceil: bool = False,
     count_padding: bool = True,
+    divisor: float | None = None,
 ) -> Array:
     """The mean of every window, with the zeros of the padding or without them; shapes and modes are those of `pool`.
+
+    With a `divisor`, the sum of every window divided by it.
 
     >>> from pdojo import build
     >>> build.avg_pool(build.input("x", "f32", (2, 4, 8, 8)), (2, 2))
     <Array f32 [2, 4, 4, 4]>
     """
     axes = _axes(x, size, stride, padding, dilation, ceil=ceil)
-    values = check_float("avg_pool", x)
-    sums = pool("+", values, size, stride=stride, padding=padding, dilation=dilation, ceil=ceil)
+    sums = pool("+", x, size, stride=stride, padding=padding, dilation=dilation, ceil=ceil)
+    if divisor is not None:
+        return sums / divisor
     constant_count, counts = 1, list[Array]()
     for number, axis in enumerate(axes):
         first = 0 if count_padding else axis.before
@@ -132,7 +181,7 @@ def avg_pool(
         counts.append(reshape(length, (-1, *[1] * (len(axes) - 1 - number))))
     for count in counts:
         sums = sums / count
-    return cast(sums if constant_count == 1 and counts else sums / constant_count, x.dtype)
+    return sums if constant_count == 1 and counts else sums / constant_count
 
 
 def _common_length(axis: _Axis, first: int, last: int) -> int | None:

@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 from pdojo.build.array import Array, iota
 from pdojo.build.contractions import contract, matmul
-from pdojo.build.elementwise import clip, where
+from pdojo.build.elementwise import clip, exp, where
 from pdojo.build.pieces import concatenate, split
 from pdojo.build.scans import scan
-from pdojo.build.shapes import expand_dims, flip, transpose
+from pdojo.build.shapes import expand_dims, flip, reshape, transpose
 
 Function: TypeAlias = Callable[[Array], Array]
 
@@ -161,3 +161,40 @@ def lstm_network(coupled: bool) -> Network:
         return cell.run(step, states, cell.with_biases(cell.inputs()))
 
     return network
+
+
+def linear_attention_network(
+    queries: Array,
+    keys: Array,
+    values: Array,
+    state: Array,
+    *,
+    decays: Array | None = None,
+    factors: Array | None = None,
+    scale: float = 1.0,
+) -> tuple[Array, Array]:
+    """Attention by a state [batch, heads, keys, values]: the outputs of all steps, and the last state.
+
+    Each step multiplies the state by exp(decay), adds the product of key and value, and reads it by the scaled query;
+    with `factors`, it adds the value's difference from what the state has for the key, times the factor.
+
+    Shapes: `queries` [steps, batch, query heads, keys], `keys` and `decays` [steps, batch, heads, keys], `values` and
+    `factors` [steps, batch, heads, values]; extents of 1 broadcast. Query heads share heads in groups.
+    """
+    given = [queries, keys, values, None if decays is None else exp(decays), factors]
+    sequences = [each for each in given if each is not None]
+    heads = keys.shape[2]
+
+    def step(old: Sequence[Array], elements: Sequence[Array]) -> list[Array]:
+        (held,), (query, key, value, *rest) = old, elements
+        if decays is not None:
+            held = held * expand_dims(rest[0], -1)
+        if factors is not None:
+            value = rest[-1] * (value - contract("bhdm,bhd->bhm", held, key))
+        held = held + expand_dims(key, -1) * expand_dims(value, -2)
+        grouped = reshape(query, (query.shape[0], heads, query.shape[1] // heads, query.shape[2]))
+        read = contract("bhgd,bhdm->bhgm", grouped, held)
+        return [held, reshape(read, (*query.shape[:2], value.shape[2])) * scale]
+
+    states, outputs = scan(step, [state], sequences)
+    return outputs, states[outputs.shape[0] - 1]

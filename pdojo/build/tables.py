@@ -5,12 +5,13 @@ They are tables of the kernel (docs/notation.md), so that gathering reads no arr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from math import prod
-from typing import TypeAlias, Union
+from typing import Any, TypeAlias, Union
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pdojo.build.array import Array, broadcast_shape, broadcast_to, check_dtype, define, shown, storage_of
 from pdojo.build.graph import Definition, Read, Write, identity
@@ -23,6 +24,9 @@ from pdojo.errors import UsageError
 
 Numbers: TypeAlias = Union[int, "Sequence[Numbers]"]
 """An integer, or nested sequences of integers of one shape."""
+Constants: TypeAlias = Callable[[NDArray[Any], str], Array]
+"""A function that makes numbers that are no table a constant input of an element type: the caller of a kernel binds it.
+"""
 MOST_PLACES = 1 << 22
 """Most places of `scatter` that are compared one by one."""
 

@@ -202,8 +202,10 @@ class _Planner:
             return None
         try:
             self._lower(node, read)
-        except UsageError as error:
+        except UnsupportedCall as error:
             return str(error)
+        except UsageError as error:
+            return f"{node.target}: {error}"
         except Exception as error:  # noqa: BLE001  # an error of a rule must not break the user's model
             warn_of_failure([node], error)
             return f"{node.target}: its rule failed"

@@ -1,6 +1,30 @@
 """The table of operators: `OPERATORS`, filled by the modules of this package."""
 
 from pdojo.build.operator import OPERATORS
-from pdojo.build.records import attention, contractions, lengths, norms, reductions, running, scalars, softmax
+from pdojo.build.records import (
+    attention,
+    contractions,
+    convolutions,
+    indexing,
+    lengths,
+    losses,
+    norms,
+    optimisers,
+    pools,
+    quantising,
+    recurrent,
+    reductions,
+    resizing,
+    running,
+    sampling,
+    scalars,
+    signals,
+    softmax,
+)
 
-__all__ = ["OPERATORS", "attention", "contractions", "lengths", "norms", "reductions", "running", "scalars", "softmax"]
+KINDS = (
+    *(attention, contractions, convolutions, indexing, lengths, losses, norms, optimisers, pools, quantising),
+    *(recurrent, reductions, resizing, running, sampling, scalars, signals, softmax),
+)
+"""The modules."""
+__all__ = ["KINDS", "OPERATORS"]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from pdojo import build
-from pdojo.build import Array
-from pdojo.dialect.affine import var
+from pdojo.build import Array, conv_gradients
 from pdojo.onnx.operators.arguments import along, integers, optional, scalar_of
 from pdojo.onnx.operators.registry import Node, operator
 from pdojo.onnx.operators.windows import Ends, auto_pad, explicit, halves, padding, per_axis
@@ -86,33 +83,7 @@ def col2im(node: Node) -> Array:
     x, image, block = node.array(0), integers(node, 1), integers(node, 2)
     rank = len(image)
     strides, dilations = per_axis(node, "strides", rank), per_axis(node, "dilations", rank)
-    ends = explicit(node, rank)
-    reach = [(k - 1) * d + 1 for k, d in zip(block, dilations, strict=True)]
-    rows = zip(image, ends, reach, strides, strict=True)
-    places = [(extent + before + after - r) // s + 1 for extent, (before, after), r, s in rows]
-    n, channels = x.shape[0], x.shape[1] // prod(block)
-    parts = build.reshape(x, (n, channels, *block, *places))
-    # Element k of the block at place p falls on p * stride + k * dilation. With zeros between the elements of blocks,
-    # and k = t * stride + r, the image at c * stride + r is the sum over t of element (t, r) of the block at c - t.
-    taps = [-(-r // s) for r, s in zip(reach, strides, strict=True)]
-    spread = [t * s for t, s in zip(taps, strides, strict=True)]
-    at = (..., *[slice(0, r, d) for r, d in zip(reach, dilations, strict=True)], *[slice(None)] * rank)
-    blocks = build.assemble((n, channels, *spread, *places), [(at, parts)])
-    padded = build.pad(blocks, [(0, 0)] * (2 + rank) + [(t - 1, t - 1) for t in taps])
-    split = build.reshape(padded, (n, channels, *[e for pair in zip(taps, strides, strict=True) for e in pair],
-                                   *padded.shape[2 + rank :]))  # fmt: skip
-    counts = [p + t - 1 for p, t in zip(places, taps, strict=True)]
-    pairs = [e for pair in zip(counts, strides, strict=True) for e in pair]
-    shape = (n, channels, *pairs, *taps)
-    steps = [(var(2 + 2 * k), var(3 + 2 * k), var(2 + 2 * rank + k)) for k in range(rank)]
-    index = [var(0), var(1), *[e for _, r, t in steps for e in (t, r)]]
-    index += [c - t + (tap - 1) for (c, _, t), tap in zip(steps, taps, strict=True)]
-    simple = [e.substitute({}, shape) for e in index]
-    sums = build.sum(split.view(shape, simple), list(range(2 + 2 * rank, 2 + 3 * rank)))
-    joined = build.reshape(sums, (n, channels, *[c * s for c, s in zip(counts, strides, strict=True)]))
-    cuts = [(-before, before + extent - c * s) for extent, (before, _), c, s in
-            zip(image, ends, counts, strides, strict=True)]  # fmt: skip
-    return build.pad(joined, [(0, 0), (0, 0), *cuts])
+    return conv_gradients.folded(x, image, block, stride=strides, padding=explicit(node, rank), dilation=dilations)
 
 
 @operator("CausalConvWithState")

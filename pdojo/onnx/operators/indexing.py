@@ -5,21 +5,18 @@ The notation looks up places only in tables of constants: known indices become c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pdojo import build
-from pdojo.build import Array
-from pdojo.build.reductions import neutral_of
+from pdojo.build import Array, indexing
+from pdojo.build.placing import Accumulation
 from pdojo.dialect.table import MOST_ENTRIES
-from pdojo.onnx.operators.arguments import FLOATS, axis_of, integers, number_of
+from pdojo.onnx.operators.arguments import axis_of, integers, number_of
 from pdojo.onnx.operators.registry import Node, operator
-
-_Places: TypeAlias = NDArray[np.int64]
 
 
 def _axis(node: Node, x: Array) -> int:
@@ -28,36 +25,15 @@ def _axis(node: Node, x: Array) -> int:
     return axis_of(node, node.attribute("axis", 0), x.rank)
 
 
-def _indices(node: Node, operand: int, extent: int) -> _Places:
-    """Known indices, counted from the start of an axis."""
-    found = node.static(operand).astype(np.int64)
-    if found.size and not (-extent <= found.min() and found.max() < extent):
-        node.refuse(f"an index is out of bounds for {extent} elements")
-    return np.where(found < 0, found + extent, found)
-
-
 @operator("Gather")
 def gather(node: Node) -> Array:
     """The slices at known indices of an axis."""
     x = node.array(0)
-    axis = _axis(node, x)
-    places = _indices(node, 1, x.shape[axis])
-    found = build.take(x, [int(place) for place in places.reshape(-1)], axis)
-    return build.reshape(found, (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]))
+    return indexing.take_at(x, [*[None] * _axis(node, x), node.static(1)])
 
 
 _COMPARED = 64
 """The longest axis whose elements are compared with many indices, one by one."""
-
-
-def _compared(x: Array, indices: Array, axis: int) -> Array:
-    """The elements at indices of an axis, an index for each, found by comparison with all places of the axis."""
-    extent = x.shape[axis]
-    places = build.expand_dims(build.where(indices < 0, indices + extent, indices), -1)
-    part = x[tuple(slice(0, extent if d == axis else indices.shape[d]) for d in range(x.rank))]
-    rows = build.transpose(part, [*(d for d in range(x.rank) if d != axis), axis])
-    found = places == build.iota((extent,), indices.dtype)
-    return build.max(build.where(found, build.expand_dims(rows, axis), neutral_of("max", x)), -1)
 
 
 def _check_rank(node: Node, operand: int, rank: int) -> None:
@@ -71,68 +47,37 @@ def gather_elements(node: Node) -> Array:
     x = node.array(0)
     axis = _axis(node, x)
     _check_rank(node, 1, x.rank)
-    if prod(node.value(1).shape) > MOST_ENTRIES and x.shape[axis] <= _COMPARED:
-        return _compared(x, node.array(1), axis)
-    places = _indices(node, 1, x.shape[axis])
-    if places.size <= MOST_ENTRIES:
-        own = [build.iota(places.shape, "i64", d) for d in range(x.rank)]
-        return build.gather(x, [build.table(places.tolist()) if d == axis else own[d] for d in range(x.rank)])
-    flat = _flat_places(node, places, x.shape, axis)
-    found = build.take(build.reshape(x, (-1,)), [int(place) for place in flat.reshape(-1)], 0)
-    return build.reshape(found, flat.shape)
-
-
-def _flat_places(node: Node, places: _Places, shape: Sequence[int], axis: int) -> _Places:
-    """Flat indices in an array of `shape` of the elements at `places` of an axis, and at their own on the others."""
-    if any(d != axis and count > extent for d, (count, extent) in enumerate(zip(places.shape, shape, strict=True))):
-        node.contradicts(f"indices of shape {list(places.shape)} do not fit an array of shape {list(shape)}")
-    own = np.indices(places.shape)
-    grid = [places if d == axis else own[d] for d in range(places.ndim)]
-    return np.asarray(np.ravel_multi_index(grid, tuple(shape)) if places.size else places, np.int64)
+    extent = x.shape[axis]
+    if prod(node.value(1).shape) > MOST_ENTRIES and extent <= _COMPARED:
+        indices = node.array(1)
+        return indexing.pick_along(x, build.where(indices < 0, indices + extent, indices), axis)
+    return indexing.take_along(x, indexing.places_of(node.static(1), extent), axis)
 
 
 @operator("GatherND")
 def gather_nd(node: Node) -> Array:
     """The slices at known indices of several axes."""
-    x, batch = node.array(0), node.attribute("batch_dims", 0)
-    rows, rest = _rows(node, 1, x.shape, batch)
-    found = build.take(build.reshape(x, (-1, *rest)), [int(row) for row in rows.reshape(-1)], 0)
-    return build.reshape(found, (*rows.shape, *rest))
+    return indexing.take_at(*_columns(node, node.array(0), node.attribute("batch_dims", 0)))
 
 
-def _rows(node: Node, operand: int, shape: Sequence[int], batch: int) -> tuple[_Places, tuple[int, ...]]:
-    """Flat indices over the axes that index tuples select, and the extents of the other axes."""
-    indices = node.static(operand).astype(np.int64)
+def _columns(node: Node, x: Array, batch: int) -> tuple[Array, list[NDArray[Any]]]:
+    """The array, and the indices of its first axes: the places in a batch, and the columns of index tuples."""
+    indices = node.static(1).astype(np.int64)
     depth = indices.shape[-1] if indices.ndim else 0
-    if not indices.ndim or not 0 <= batch < indices.ndim or batch + depth > len(shape):
-        node.contradicts(f"indices of shape {list(indices.shape)} do not fit an array of {len(shape)} dimensions")
-    axes = tuple(shape[batch : batch + depth])
+    if not indices.ndim or not 0 <= batch < indices.ndim or batch + depth > x.rank:
+        node.contradicts(f"indices of shape {list(indices.shape)} do not fit an array of {x.rank} dimensions")
     columns: list[NDArray[Any]] = list(np.indices(indices.shape[:-1])[:batch])
-    for k, extent in enumerate(axes):
-        column = indices[..., k]
-        if column.size and not (-extent <= column.min() and column.max() < extent):
-            node.refuse(f"an index is out of bounds for {extent} elements")
-        columns.append(np.where(column < 0, column + extent, column))
-    lead = (*shape[:batch], *axes)
-    flat = np.ravel_multi_index(columns, lead) if lead else np.zeros(indices.shape[:-1], np.int64)
-    return np.asarray(flat, np.int64), tuple(shape[batch + depth :])
+    columns += [indices[..., k] for k in range(depth)]
+    # An empty tuple is the whole array.
+    return (x, columns) if columns else (build.expand_dims(x, 0), [np.zeros(indices.shape[:-1], np.int64)])
 
 
-_ACCUMULATIONS: dict[str, Literal["+", "*", "max", "min"] | None] = {
-    "none": None,
-    "add": "+",
-    "mul": "*",
-    "max": "max",
-    "min": "min",
-}
+_ACCUMULATIONS: dict[str, Accumulation | None] = {"none": None, "add": "+", "mul": "*", "max": "max", "min": "min"}
 
 
-def _scattered(node: Node, x: Array, updates: Array, places: Sequence[int], axis: int = 0) -> Array:
-    """The array with updates at known places of an axis; `reduction` says how they join the elements there."""
-    kind = node.attribute("reduction", "none")
-    if kind not in _ACCUMULATIONS:
-        node.refuse(f"'{kind}' is no reduction")
-    return build.put(x, places, updates, axis, accumulation=_ACCUMULATIONS[kind])
+def _accumulation(node: Node) -> Accumulation | None:
+    """How updates join the elements at their places."""
+    return _ACCUMULATIONS[node.choice("reduction", list(_ACCUMULATIONS))]
 
 
 @operator("Scatter", "ScatterElements")
@@ -141,22 +86,20 @@ def scatter_elements(node: Node) -> Array:
     x, updates = node.array(0), node.array(2)
     axis = _axis(node, x)
     _check_rank(node, 1, x.rank)
-    flat = _flat_places(node, _indices(node, 1, x.shape[axis]), x.shape, axis)
-    if updates.shape != flat.shape:
-        node.contradicts(f"updates of shape {list(updates.shape)} do not fit indices of shape {list(flat.shape)}")
-    places = [int(place) for place in flat.reshape(-1)]
-    found = _scattered(node, build.reshape(x, (-1,)), build.reshape(updates, (-1,)), places)
-    return build.reshape(found, x.shape)
+    places = indexing.places_of(node.static(1), x.shape[axis])
+    if updates.shape != places.shape:
+        node.contradicts(f"updates of shape {list(updates.shape)} do not fit indices of shape {list(places.shape)}")
+    return indexing.put_along(x, places, updates, axis, _accumulation(node))
 
 
 @operator("ScatterND")
 def scatter_nd(node: Node) -> Array:
     """The array with slices at known indices replaced or joined."""
     x, updates = node.array(0), node.array(2)
-    rows, rest = _rows(node, 1, x.shape, 0)
-    places = [int(row) for row in rows.reshape(-1)]
-    parts = build.reshape(updates, (len(places), *rest))
-    return build.reshape(_scattered(node, build.reshape(x, (-1, *rest)), parts, places), x.shape)
+    whole, columns = _columns(node, x, 0)
+    found = indexing.put_at(whole, columns, build.reshape(updates, (*columns[0].shape, *whole.shape[len(columns) :])),
+                            _accumulation(node))  # fmt: skip
+    return build.reshape(found, x.shape)
 
 
 @operator("TensorScatter")
@@ -172,7 +115,7 @@ def tensor_scatter(node: Node) -> Array:
             places = [place % x.shape[axis] for place in places]
         elif places and places[-1] >= x.shape[axis]:
             node.refuse(f"sequence {k} ends behind the cache of {x.shape[axis]} elements")
-        rows.append(_scattered(node, x[k : k + 1], updates[k : k + 1], places, axis))
+        rows.append(build.put(x[k : k + 1], places, updates[k : k + 1], axis))
     return build.concatenate(rows, 0)
 
 
@@ -194,8 +137,4 @@ def one_hot(node: Node) -> Array:
     """`values[1]` at the index along a new axis, and `values[0]` elsewhere."""
     indices, depth, values = node.array(0), int(number_of(node, 1)), node.array(2)
     axis = axis_of(node, node.attribute("axis", -1), indices.rank + 1)
-    kind = indices.dtype if indices.dtype in FLOATS else "i64"
-    places = build.cast(indices, kind)
-    places = build.expand_dims(build.where(places < 0, places + depth, places), axis)
-    shape = (*indices.shape[:axis], depth, *indices.shape[axis:])
-    return build.where(places == build.iota(shape, kind, axis), values[1], values[0])
+    return indexing.one_hot(indices, depth, axis, values[1], values[0])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pdojo import build
 from pdojo.build import Array
+from pdojo.build.indexing import triangle
 from pdojo.onnx.operators.arguments import legacy_broadcast, number_of
 from pdojo.onnx.operators.registry import Node, operator
 
@@ -51,10 +52,5 @@ def where(node: Node) -> Array:
 @operator("Trilu")
 def trilu(node: Node) -> Array:
     """The part of matrices above or below a diagonal, and zeros elsewhere."""
-    x = node.array(0)
     k = int(number_of(node, 1)) if node.given(1) else 0
-    # The distance from the diagonal cannot leave i64: k has as many values as there are extents.
-    k = max(-x.shape[-2], min(k, x.shape[-1]))
-    distance = build.iota(x.shape, "i64", -1) - build.iota(x.shape, "i64", -2)
-    kept = distance >= k if node.attribute("upper", 1) else distance <= k
-    return build.where(kept, x, build.constant(0, x.dtype))
+    return triangle(node.array(0), k, upper=bool(node.attribute("upper", 1)))

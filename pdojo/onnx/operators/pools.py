@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
 
 from pdojo import build
-from pdojo.build import Array
-from pdojo.build.pools import places_of_max
-from pdojo.build.reductions import neutral_of
+from pdojo.build import Array, pools
 from pdojo.onnx.operators.arguments import integers
-from pdojo.onnx.operators.elementwise import in_f32
 from pdojo.onnx.operators.registry import Node, operator
 from pdojo.onnx.operators.windows import padding, per_axis
 
@@ -39,15 +35,11 @@ def max_pool(node: Node) -> Array | tuple[Array, Array]:
     """The greatest element of every window, and its flat index if it is wanted."""
     x = node.array(0)
     arguments = _windows(node, x)
-    found = build.pool("max", x, **arguments)
     if not any(node.outputs[1:]):
-        return found
+        return build.pool("max", x, **arguments)
     places = build.reshape(build.iota((x.size,), "i64"), x.shape)
-    del arguments["ceil"]
-    index = places_of_max(x, places, found, **arguments)
-    if node.attribute("storage_order", 0):
-        index = _in_columns(index, x.shape)
-    return found, index
+    found, index = pools.max_pool_with_places(x, places=places, **arguments)
+    return found, _in_columns(index, x.shape) if node.attribute("storage_order", 0) else index
 
 
 def _in_columns(index: Array, shape: Sequence[int]) -> Array:
@@ -76,17 +68,8 @@ def average_pool(node: Node) -> Array:
 @operator("LpPool")
 def lp_pool(node: Node) -> Array:
     """The norm of every window."""
-    x, order = node.array(0), node.attribute("p", 2)
-    arguments = _windows(node, x)
-    return in_f32(lambda u: _root(build.pool("+", _powers(u, order), **arguments), order))(x)
-
-
-def _powers(x: Array, order: float) -> Array:
-    return x * x if order == 2 else build.power(abs(x), order)
-
-
-def _root(x: Array, order: float) -> Array:
-    return build.sqrt(x) if order == 2 else build.power(x, 1 / order)
+    x = node.array(0)
+    return pools.lp_pool(x, order=node.attribute("p", 2), **_windows(node, x))
 
 
 def _whole(function: Callable[[Array, Sequence[int]], Array]) -> Callable[[Node], Array]:
@@ -104,47 +87,23 @@ operator("GlobalMaxPool")(_whole(lambda x, axes: build.max(x, axes, keepdims=Tru
 @operator("GlobalLpPool")
 def global_lp_pool(node: Node) -> Array:
     """The norm of every channel."""
-    x, order = node.array(0), node.attribute("p", 2)
-    axes = list(range(2, x.rank))
-    return in_f32(lambda u: _root(build.sum(_powers(u, order), axes, keepdims=True), order))(x)
-
-
-_MOST_COMPARISONS = 1 << 26
-"""Most comparisons of an index with a place in `MaxUnpool`: each index is compared with all places of its channel."""
+    x = node.array(0)
+    return pools.lp_pool(x, x.shape[2:], node.attribute("p", 2))
 
 
 @operator("MaxUnpool")
 def max_unpool(node: Node) -> Array:
-    """The elements at their flat indices in a larger array of zeros; each place looks for its element."""
+    """The elements at their flat indices in a larger array of zeros."""
     x, indices = node.array(0), node.array(1)
     rank = x.rank - 2
     sizes, strides = _sizes(node, rank), per_axis(node, "strides", rank)
     ends = padding(node, x.shape[2:], sizes, strides)
     rows = zip(x.shape[2:], strides, ends, sizes, strict=True)
     least = [(extent - 1) * s - before - after + k for extent, s, (before, after), k in rows]
-    if x.size * prod(least) > _MOST_COMPARISONS:
-        node.refuse(
-            f"each of its {x.size} indices would be compared with the {prod(least)} places of a channel; "
-            f"{_MOST_COMPARISONS} comparisons are made"
-        )
     shape = (*x.shape[:2], *least)
-    found = _placed(x, indices, shape)
+    found = pools.max_unpool(x, indices, shape)
     if not node.given(2):
         return found
     wanted = integers(node, 2)
     # Indices are those in the array of the least size that the windows make; the rest are zeros.
     return build.pad(found, [(0, more - extent) for more, extent in zip(wanted, shape, strict=True)])
-
-
-def _placed(x: Array, indices: Array, shape: Sequence[int]) -> Array:
-    """An array of zeros with the elements of each channel at flat indices, of which the last one at a place counts.
-
-    Windows that overlap give one index several times.
-    """
-    elements = build.reshape(x, (*shape[:2], 1, -1))
-    places = build.reshape(build.iota((prod(shape),), "i64"), (*shape[:2], -1, 1))
-    own = build.iota((elements.shape[-1],), "i64")
-    chosen = build.reshape(indices, elements.shape) == places
-    last = build.max(build.where(chosen, own, -1), -1, keepdims=True)
-    found = build.max(build.where(own == last, elements, neutral_of("max", x)), -1, keepdims=True)
-    return build.reshape(build.where(last < 0, 0, found), shape)

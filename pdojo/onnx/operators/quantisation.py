@@ -1,16 +1,14 @@
-"""Quantised integers: saturating casts, and products of quantised arrays."""
+"""Quantised integers, and products of quantised arrays."""
 
 from __future__ import annotations
 
 from pdojo import build
-from pdojo.build import Array
+from pdojo.build import Array, quantising
 from pdojo.errors import UsageError
 from pdojo.model.element_types import element_type
 from pdojo.onnx.operators.arguments import along, axis_of, element_of, scalar_of, wide_type
 from pdojo.onnx.operators.convolutions import convolved
 from pdojo.onnx.operators.registry import Node, operator
-
-_RANGES = {"u8": (0, 255), "i8": (-128, 127), "u16": (0, 65535), "i16": (-32768, 32767)}
 
 
 def _fitting(node: Node, x: Array, values: Array) -> Array:
@@ -31,14 +29,9 @@ def _fitting(node: Node, x: Array, values: Array) -> Array:
     return repeated[tuple(slice(0, extent) for extent in x.shape)]
 
 
-def _saturated(node: Node, x: Array, zero: Array | None, kind: str) -> Array:
-    """Rounded numbers plus a zero point, in the range of an integer type."""
-    if kind not in _RANGES:
-        node.refuse(f"integers of type {kind} are not quantised")
-    least, most = _RANGES[kind]
-    whole = build.map("roundeven", x)
-    shifted = whole if zero is None else whole + build.cast(zero, x.dtype)
-    return build.cast(build.clip(shifted, least, most), kind)
+def _element(node: Node, operand: int) -> str:
+    value = node.value(operand)
+    return value.dtype if isinstance(value, Array) else element_type(value.dtype)
 
 
 @operator("QuantizeLinear")
@@ -46,39 +39,30 @@ def quantize(node: Node) -> Array:
     """`x / scale`, rounded, plus the zero point, saturated."""
     x, scale = node.array(0), node.array(1)
     if node.given(2):
-        value = node.value(2)
-        kind = value.dtype if isinstance(value, Array) else element_type(value.dtype)
-        zero = _fitting(node, x, node.array(2))
+        kind, zero = _element(node, 2), _fitting(node, x, node.array(2))
     else:
         number, zero = node.attribute("output_dtype", 0), None
         kind = element_of(node, number) if number else "u8"
     precision = node.attribute("precision", 0)
     own = element_of(node, precision) if precision else wide_type(x.dtype)
     own = "f32" if own[0] in "iu" else own
-    return _saturated(node, build.cast(x, own) / build.cast(_fitting(node, x, scale), own), zero, kind)
+    return quantising.quantize(x, _fitting(node, x, scale), zero, kind, own)
 
 
 @operator("DequantizeLinear")
 def dequantize(node: Node) -> Array:
     """`(x - zero point) * scale`."""
     x, scale = node.array(0), node.array(1)
-    wide = wide_type(scale.dtype)
-    whole = build.cast(x, "i32")
-    if node.given(2):
-        whole = whole - build.cast(_fitting(node, x, node.array(2)), "i32")
+    zero = _fitting(node, x, node.array(2)) if node.given(2) else None
+    found = quantising.dequantize(x, _fitting(node, x, scale), zero, wide_type(scale.dtype))
     number = node.attribute("output_dtype", 0)
-    found = build.cast(whole, wide) * build.cast(_fitting(node, x, scale), wide)
     return build.cast(found, element_of(node, number) if number else scale.dtype)
 
 
 @operator("DynamicQuantizeLinear")
 def dynamic_quantize(node: Node) -> tuple[Array, Array, Array]:
     """Elements quantised to u8 by their own range, with its scale and zero point."""
-    x = node.array(0)
-    least, most = build.minimum(build.min(x), 0), build.maximum(build.max(x), 0)
-    scale = (most - least) / 255
-    zero = build.cast(build.map("roundeven", build.clip(-least / scale, 0, 255)), "u8")
-    return _saturated(node, x / scale, zero, "u8"), scale, zero
+    return quantising.quantize_by_range(node.array(0))
 
 
 def _centred(node: Node, operand: int, zero: int, *, axis: int | None) -> Array:
@@ -97,11 +81,9 @@ def _aligned(x: Array, values: Array, axis: int | None) -> Array:
 
 def _requantised(node: Node, sums: Array, factor: Array, scale: int, zero: int) -> Array:
     """Sums of products in the scale and type of the result."""
-    value = node.value(zero)
-    kind = value.dtype if isinstance(value, Array) else element_type(value.dtype)
-    wide = wide_type(factor.dtype)
-    numbers = build.cast(sums, wide) * (build.cast(factor, wide) / build.cast(scalar_of(node, scale), wide))
-    return _saturated(node, numbers, scalar_of(node, zero), kind)
+    return quantising.requantize(
+        sums, factor, scalar_of(node, scale), scalar_of(node, zero), _element(node, zero), wide_type(factor.dtype)
+    )
 
 
 @operator("QLinearMatMul")

@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 
 from pdojo import build
-from pdojo.build import Array
-from pdojo.build.recurrent import Function, Network, RecurrentCell, gru_network, lstm_network, rnn_network
+from pdojo.build import Array, recurrent
+from pdojo.build.recurrent import (
+    Function,
+    Network,
+    RecurrentCell,
+)
 from pdojo.onnx.operators.arguments import optional, wide_type
 from pdojo.onnx.operators.registry import Node, operator
 
@@ -121,26 +125,26 @@ def _state(node: Node, operand: int, direction: int, x: Array, size: int, *, bat
 @operator("RNN")
 def rnn(node: Node) -> list[Array]:
     """A network of one gate."""
-    return _directions(node, ("Tanh",), [5], rnn_network)
+    return _directions(node, ("Tanh",), [5], recurrent.rnn_network)
 
 
 @operator("GRU")
 def gru(node: Node) -> list[Array]:
     """A network of gated recurrent units."""
-    network = gru_network(bool(node.attribute("linear_before_reset", 0)))
+    network = recurrent.gru_network(bool(node.attribute("linear_before_reset", 0)))
     return _directions(node, ("Sigmoid", "Tanh"), [5], network)
 
 
 @operator("LSTM")
 def lstm(node: Node) -> list[Array]:
     """A network of long short-term memory."""
-    network = lstm_network(bool(node.attribute("input_forget", 0)))
+    network = recurrent.lstm_network(bool(node.attribute("input_forget", 0)))
     return _directions(node, ("Sigmoid", "Tanh", "Tanh"), [5, 6], network, 7)
 
 
 @operator("LinearAttention")
 def linear_attention(node: Node) -> tuple[Array, Array]:
-    """Attention by a state [batch, heads, keys, values] that each step decays, corrects and adds to."""
+    """Attention by a state that each step decays, corrects and adds to."""
     rule = node.attribute("update_rule", "gated_delta")
     if rule not in ("linear", "gated", "delta", "gated_delta"):
         node.refuse(f"'{rule}' is no rule of updates")
@@ -154,32 +158,19 @@ def linear_attention(node: Node) -> tuple[Array, Array]:
         return build.transpose(build.reshape(x, (*x.shape[:2], groups, x.shape[2] // groups)), (1, 0, 2, 3))
 
     q, k, v = by_step(0, query_heads), by_step(1, heads), by_step(2, heads)
-    keys, values = q.shape[3], v.shape[3]
-    sequences = [q, k, v]
-    if rule.startswith("gated"):
-        sequences.append(build.exp(by_step(4, heads)))
+    factors = None
     if rule.endswith("delta"):
-        beta = node.array(5)
-        sequences.append(by_step(5, heads if beta.shape[2] == heads else 1))
-    scale = node.attribute("scale", 0.0) or keys**-0.5
-    start = build.constant(0, kind, (q.shape[1], heads, keys, values))
-    state_type = given.dtype
-    if node.given(3):
-        state_type = node.array(3).dtype
-        start = build.cast(node.array(3), kind)
-
-    def step(old: Sequence[Array], elements: Sequence[Array]) -> list[Array]:
-        (state,), (query, key, value, *rest) = old, elements
-        if rule.startswith("gated"):
-            state = state * build.expand_dims(rest[0], -1)
-        if rule.endswith("delta"):
-            value = rest[-1] * (value - build.contract("bhdm,bhd->bhm", state, key))
-        state = state + build.expand_dims(key, -1) * build.expand_dims(value, -2)
-        grouped = build.reshape(query, (query.shape[0], heads, query_heads // heads, keys))
-        read = build.contract("bhgd,bhdm->bhgm", grouped, state)
-        return [state, build.reshape(read, (query.shape[0], query_heads, values)) * scale]
-
-    states, outputs = build.scan(step, [start], sequences)
-    steps, batch = outputs.shape[:2]
-    packed = build.reshape(build.transpose(outputs, (1, 0, 2, 3)), (batch, steps, query_heads * values))
-    return build.cast(packed, given.dtype), build.cast(states[steps - 1], state_type)
+        factors = by_step(5, heads if node.array(5).shape[2] == heads else 1)
+    start = optional(node, 3)
+    zeros = build.constant(0, kind, (q.shape[1], heads, q.shape[3], v.shape[3]))
+    outputs, state = recurrent.linear_attention_network(
+        q,
+        k,
+        v,
+        zeros if start is None else build.cast(start, kind),
+        decays=by_step(4, heads) if rule.startswith("gated") else None,
+        factors=factors,
+        scale=node.attribute("scale", 0.0) or q.shape[3] ** -0.5,
+    )
+    packed = build.reshape(build.transpose(outputs, (1, 0, 2, 3)), (*given.shape[:2], query_heads * v.shape[3]))
+    return build.cast(packed, given.dtype), build.cast(state, given.dtype if start is None else start.dtype)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pdojo import build
 from pdojo.errors import UsageError
-from pdojo.model.element_types import element_type, uniform
+from pdojo.model.element_types import element_type, numpy_type, uniform
 
 Known: TypeAlias = NDArray[Any]
 """A value that is known before the model runs: an initialiser, a constant, a folded or a specialised value."""
@@ -88,9 +88,9 @@ class Node:
             self.constants[operand] = build.input(f"{self.prefix}{operand}", kind, value.shape, const=True)
         return self.constants[operand]
 
-    def constant(self, values: Known) -> build.Array:
-        """The handle of values that a lowering made: a further operand, which is known."""
-        self.inputs = (*self.inputs, values)
+    def constant(self, values: Known, dtype: str) -> build.Array:
+        """The handle, of an element type, of values that a lowering made: a further operand, which is known."""
+        self.inputs = (*self.inputs, values.astype(numpy_type(dtype)))
         return self.array(len(self.inputs) - 1)
 
     def static(self, operand: int) -> Known:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.array import is_unsigned
+from pdojo.build.indexing import triangle
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.view.nest import Index
 from pdojo.torch.element_types import memory_order
@@ -29,12 +30,6 @@ def reshaped(call: Call, x: Array, *_: object) -> Array:
 def permute(call: Call, x: Array, dims: Sequence[int]) -> Array:
     """The axes in another order."""
     return build.transpose(x, [d % x.rank for d in dims])
-
-
-@aten("t.default")
-def t(call: Call, x: Array) -> Array:
-    """The transposed matrix; vectors stay as they are."""
-    return build.transpose(x)
 
 
 @aten("transpose.int")
@@ -170,45 +165,22 @@ def flip(call: Call, x: Array, dims: Sequence[int]) -> Array:
     return build.flip(x, tuple(dims)) if dims else x
 
 
-@aten("roll.default")
-def roll(call: Call, x: Array, shifts: Sequence[int], dims: Sequence[int] = ()) -> Array:
-    """The elements moved along axes; what leaves at the end comes back at the start."""
-    if not dims:
-        return build.reshape(_rolled(build.reshape(x, (x.size,)), shifts[0], 0), x.shape)
-    for shift, dim in zip(shifts, dims, strict=True):
-        x = _rolled(x, shift, dim % x.rank)
-    return x
-
-
-def _rolled(x: Array, shift: int, dim: int) -> Array:
-    count = x.shape[dim]
-    cut = -shift % count
-    if not cut:
-        return x
-    return build.concatenate([x[_along(x, dim, slice(cut, count))], x[_along(x, dim, slice(0, cut))]], dim)
-
-
 @aten("repeat.default")
 def repeat(call: Call, x: Array, repeats: Sequence[int]) -> Array:
     """The array several times along each axis."""
     return build.tile(build.reshape(x, (*(1,) * (len(repeats) - x.rank), *x.shape)), repeats)
 
 
-def _triangle(call: Call, x: Array, diagonal: int, sign: str) -> Array:
-    rows, columns = build.iota(x.shape, "i32", x.rank - 2), build.iota(x.shape, "i32", x.rank - 1)
-    return build.where(build.map(sign, columns, rows + diagonal), x, 0)
-
-
 @aten("tril.default")
 def tril(call: Call, x: Array, diagonal: int = 0) -> Array:
     """The elements below and on a diagonal, and 0 elsewhere."""
-    return _triangle(call, x, diagonal, "<=")
+    return triangle(x, diagonal, upper=False)
 
 
 @aten("triu.default")
 def triu(call: Call, x: Array, diagonal: int = 0) -> Array:
     """The elements above and on a diagonal, and 0 elsewhere."""
-    return _triangle(call, x, diagonal, ">=")
+    return triangle(x, diagonal, upper=True)
 
 
 @aten("constant_pad_nd.default")
@@ -223,12 +195,6 @@ def constant_pad_nd(call: Call, x: Array, pad: Sequence[int], value: float = 0) 
 def cat(call: Call, tensors: Sequence[Array], dim: int = 0) -> Array:
     """The arrays one after the other along an axis."""
     return build.concatenate([build.cast(each, call.dtype) for each in tensors], dim)
-
-
-@aten("stack.default")
-def stack(call: Call, tensors: Sequence[Array], dim: int = 0) -> Array:
-    """The arrays, all of one shape, along a new axis."""
-    return build.stack([build.cast(each, call.dtype) for each in tensors], dim)
 
 
 @aten("slice_scatter.default")
@@ -248,12 +214,6 @@ def slice_scatter(
         parts = [x[_along(x, dim, before)], build.broadcast_to(value, shape), x[_along(x, dim, after)]]
         return build.concatenate([part for part in parts if part.size], dim)
     return build.assemble(x.shape, [((), x), (_along(x, dim, slice(start, end, step)), value)], None)
-
-
-@aten("select_scatter.default")
-def select_scatter(call: Call, x: Array, source: Array, dim: int, index: int) -> Array:
-    """A copy of the array with one element along an axis replaced."""
-    return build.assemble(x.shape, [((), x), (_along(x, dim, index), build.cast(source, x.dtype))], None)
 
 
 @aten("diagonal_scatter.default")

@@ -240,7 +240,6 @@ def test_momentum() -> None:
 REFUSALS: dict[str, tuple[str, Sequence[Values | None], Sequence[int], dict[str, Any]]] = {
     "kernels have no elements of TensorProto type 17": ("Cast", [random(2)], (), {"to": 17}),
     "'UP' is no direction of a shift": ("BitShift", [np.array([1]), np.array([1])], (), {"direction": "UP"}),
-    "an index is out of bounds for 3 elements": ("Gather", [random(3), np.array([3])], (1,), {}),
     "axis 2 is out of bounds for 2 dimensions": ("Softmax", [random(2, 2)], (), {"axis": 2}),
     "random numbers": ("Dropout", [random(2), np.array(0.5), np.array(True)], (1, 2), {}),
     "'Sine' is no activation": (

@@ -88,6 +88,10 @@ CONTRADICTIONS: dict[str, tuple[ModelProto, str]] = {
         "positive numbers",
     ),
     "indices of another rank": (model_of(node("GatherElements", "x i"), {"x": [2, 3]}, {"i": [0, 1]}), "dimensions"),
+    "an index beyond an axis": (
+        model_of(node("Gather", "x i"), {"x": [3]}, {"i": 3}),
+        "an index is out of bounds for 3 elements",
+    ),
     "indices beyond an array": (
         model_of(node("ScatterElements", "x i u"), {"x": [2, 1], "u": [2, 3]}, {"i": np.zeros((2, 3), int)}),
         "do not fit an array",

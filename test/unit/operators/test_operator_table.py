@@ -10,9 +10,8 @@ import pytest
 
 from pdojo.build.operator import FLOATS
 from pdojo.build.records import OPERATORS
-from qa.operators.onnx_nodes import NODES
 from qa.operators.peers import AbsentError, wanted
-from qa.operators.torch_calls import CALLS
+from qa.operators.tables import CALLS, NODES
 from unit.operators.engines import ENGINES, OURS, Case, Values, check_faults, element_of
 
 _ULP = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}

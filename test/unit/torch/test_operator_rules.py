@@ -10,9 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
+from pdojo.build.tabled_windows import holding
 from pdojo.torch.decompositions import decompositions
 from pdojo.torch.keys import key_of
-from pdojo.torch.operators import pools
 from pdojo.torch.operators.registry import RULES, Call
 from unit.torch.harness import check, planned
 
@@ -376,5 +376,5 @@ def test_results_that_nobody_reads_have_no_rule() -> None:
 
 def test_windows_over_a_long_axis_are_not_compared_with_every_element() -> None:
     extent = 1 << 18
-    found = pools.holding([range(start, start + 3) for start in range(0, extent, 2)], extent)
+    found = holding([range(start, start + 3) for start in range(0, extent, 2)], extent)
     assert [found[k] for k in (0, 1, 2, 3, extent - 2)] == [[0], [0], [0, 1], [1], [extent // 2 - 2, extent // 2 - 1]]

@@ -1,0 +1,166 @@
+"""Elements at indices of an axis, known or computed, and choices by comparison.
+
+Kernels look up places in tables of constants only. Computed indices are compared with all places of the axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo.build.array import Array, broadcast_to, cast, iota
+from pdojo.build.elementwise import where
+from pdojo.build.pieces import runs_of, take
+from pdojo.build.placing import Accumulation, put
+from pdojo.build.reductions import MOST_I32, max, neutral_of
+from pdojo.build.shapes import expand_dims, reshape, transpose
+from pdojo.build.tables import gather, table
+from pdojo.dialect.element_types import is_float
+from pdojo.dialect.table import MOST_ENTRIES
+from pdojo.errors import UsageError
+
+Places: TypeAlias = NDArray[np.int64]
+"""Known indices."""
+
+
+def places_of(indices: NDArray[np.integer], extent: int, least: int | None = None) -> Places:
+    """Known indices, at least `least` (None: `-extent`), counted from the start of an axis. Raises UsageError."""
+    found = indices.astype(np.int64)
+    if found.size and not ((-extent if least is None else least) <= found.min() and found.max() < extent):
+        raise UsageError(f"an index is out of bounds for {extent} elements")
+    return np.where(found < 0, found + extent, found)
+
+
+def listed(places: Places) -> list[int]:
+    """The indices in order."""
+    return [int(place) for place in places.reshape(-1)]
+
+
+def take_along(x: Array, places: Places, axis: int) -> Array:
+    """The elements at known indices of an axis, an index for each, as `numpy.take_along_axis`."""
+    flat = listed(_flat(places, x.shape, axis))
+    if len(flat) > MOST_ENTRIES or len(list(runs_of(flat))) == 1:
+        return reshape(take(reshape(x, (-1,)), flat, 0), places.shape)
+    own = [iota(places.shape, "i64", d) for d in range(x.rank)]
+    return gather(x, [table(places.tolist()) if d == axis else own[d] for d in range(x.rank)])
+
+
+def put_along(x: Array, places: Places, updates: Array, axis: int, accumulation: Accumulation | None = None) -> Array:
+    """A copy of `x` with elements at known indices of an axis, an index for each, replaced or joined.
+
+    The last one of the updates at an index counts, or all join the element there.
+    """
+    flat = listed(_flat(places, x.shape, axis))
+    found = put(reshape(x, (-1,)), flat, reshape(updates, (-1,)), accumulation=accumulation)
+    return reshape(found, x.shape)
+
+
+class _Indices:
+    """Known indices of several axes of an array: `x[:, i, j]`."""
+
+    def __init__(self, shape: Sequence[int], indices: Sequence[NDArray[np.integer] | None]) -> None:
+        self.shape = tuple(shape)
+        self.places = {axis: places_of(each, shape[axis]) for axis, each in enumerate(indices) if each is not None}
+        self.axes = tuple(self.places)
+        self.common = np.broadcast_shapes(*(each.shape for each in self.places.values()))
+        neighbours = len(self.axes) == self.axes[-1] - self.axes[0] + 1
+        self.first = self.axes[0] if neighbours else 0
+        """The axis of the result at which the common axes of the indices begin."""
+        self.rest = [axis for axis in range(len(shape)) if axis not in self.axes]
+
+    def is_grid(self) -> bool:
+        """Whether each index varies along an axis of its own, in order, so that axes may be taken one by one."""
+        own: list[int] = []
+        for axis in self.axes:
+            shape = (*[1] * (len(self.common) - self.places[axis].ndim), *self.places[axis].shape)
+            wide = [d for d, extent in enumerate(shape) if extent != 1]
+            own += wide if len(wide) == 1 else [-1]
+        neighbours = self.axes == tuple(range(self.axes[0], self.axes[0] + len(self.axes)))
+        return neighbours and own == list(range(len(self.common)))
+
+    def flat(self) -> list[int]:
+        """The flat indices over the given axes, which are moved to the front."""
+        columns = [np.broadcast_to(self.places[axis], self.common) for axis in self.axes]
+        return listed(np.asarray(np.ravel_multi_index(columns, [self.shape[axis] for axis in self.axes]), np.int64))
+
+    def rows(self, x: Array) -> Array:
+        """The array [given axes, other axes]."""
+        moved = transpose(x, (*self.axes, *self.rest))
+        return reshape(moved, (-1, *[self.shape[axis] for axis in self.rest]))
+
+
+def take_at(x: Array, indices: Sequence[NDArray[np.integer] | None]) -> Array:
+    """The elements at known indices of some axes, as NumPy's `x[:, i, j]`; None is a whole axis."""
+    at = _Indices(x.shape, indices)
+    rest = [x.shape[axis] for axis in at.rest]
+    shape = (*rest[: at.first], *at.common, *rest[at.first :])
+    if len(at.axes) == 1 or at.is_grid():
+        for axis in at.axes:
+            x = take(x, listed(at.places[axis]), axis)
+        return reshape(x, shape)
+    found = reshape(take(at.rows(x), at.flat(), 0), (*at.common, *rest))
+    count = len(at.common)
+    return transpose(found, [*range(count, count + at.first), *range(count), *range(count + at.first, found.rank)])
+
+
+def put_at(
+    x: Array,
+    indices: Sequence[NDArray[np.integer] | None],
+    values: Array,
+    accumulation: Accumulation | None = None,
+) -> Array:
+    """A copy of `x` with `values`, which broadcast, at the places of `take_at`; the last one at a place counts.
+
+    With an accumulation, all values at a place join the element there.
+    """
+    at = _Indices(x.shape, indices)
+    rest, count = [x.shape[axis] for axis in at.rest], len(at.common)
+    whole = broadcast_to(values, (*rest[: at.first], *at.common, *rest[at.first :]))
+    places = [*range(at.first, at.first + count)]
+    moved = transpose(whole, [*places, *(d for d in range(whole.rank) if d not in places)])
+    updates = reshape(moved, (prod(at.common), *rest))
+    rows = put(at.rows(x), at.flat(), updates, accumulation=accumulation)
+    order = (*at.axes, *at.rest)
+    found = reshape(rows, [x.shape[axis] for axis in order])
+    return transpose(found, [order.index(axis) for axis in range(x.rank)])
+
+
+def _flat(places: Places, shape: Sequence[int], axis: int) -> Places:
+    """Flat indices in an array of `shape` of the elements at `places` of an axis, and at their own on the others."""
+    if places.ndim != len(shape) or any(
+        d != axis and count > extent for d, (count, extent) in enumerate(zip(places.shape, shape, strict=True))
+    ):
+        raise UsageError(f"indices of shape {list(places.shape)} do not fit an array of shape {list(shape)}")
+    own = np.indices(places.shape)
+    grid = [places if d == axis else own[d] for d in range(places.ndim)]
+    return np.asarray(np.ravel_multi_index(grid, tuple(shape)) if places.size else places, np.int64)
+
+
+def pick_along(x: Array, indices: Array, axis: int) -> Array:
+    """The elements at computed indices from 0 of an axis, an index for each; the least number for one outside of it."""
+    part = x[tuple(slice(0, None if d == axis else extent) for d, extent in enumerate(indices.shape))]
+    rows = transpose(part, [*(d for d in range(x.rank) if d != axis), axis])
+    chosen = expand_dims(indices, -1) == iota((x.shape[axis],), indices.dtype)
+    return max(where(chosen, expand_dims(rows, axis), neutral_of("max", x)), -1)
+
+
+def one_hot(indices: Array, depth: int, axis: int, on: Array, off: Array) -> Array:
+    """`on` at each index along a new axis of `depth` elements, `off` elsewhere; negative indices count from the end."""
+    places = cast(indices, indices.dtype if is_float(indices.dtype) else "i64")
+    places = expand_dims(where(places < 0, places + depth, places), axis)
+    shape = (*indices.shape[:axis], depth, *indices.shape[axis:])
+    return where(places == iota(shape, places.dtype, axis), on, off)
+
+
+def triangle(x: Array, diagonal: int = 0, *, upper: bool) -> Array:
+    """The part of matrices from a diagonal on to the upper right or to the lower left, and 0 elsewhere."""
+    # The distance from the diagonal has as many values as there are extents.
+    k = min(x.shape[-1], diagonal) if diagonal > 0 else -min(x.shape[-2], -diagonal)
+    kind = "i32" if x.shape[-2] + x.shape[-1] <= MOST_I32 else "i64"
+    rows, columns = iota(x.shape, kind, -2), iota(x.shape, kind, -1)
+    kept = columns >= rows + k if upper else columns <= rows + k
+    return where(kept, x, 0)

@@ -1,0 +1,190 @@
+"""Elements at indices, and choices by comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo import build
+from pdojo.build import indexing
+from pdojo.build.operator import array, call, operator
+
+Values = NDArray[Any]
+ANY = ("f64", "f32", "f16", "bf16", "i64", "i32", "i8", "u8")
+_JOIN: dict[str | None, Any] = {"+": np.add, "*": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+def _known(seed: int, low: int, high: int, *shape: int) -> Values:
+    return np.random.default_rng(seed).integers(low, high, shape)
+
+
+def joined(x: Values, places: Any, updates: Values, accumulation: str | None) -> Values:
+    """A copy with updates at places, of which the last one counts, or which join the elements there."""
+    found = x.copy()
+    if accumulation is None:
+        shape = np.broadcast_shapes(*(np.shape(each) for each in places))
+        for at in np.ndindex(*shape):
+            index = tuple(np.broadcast_to(each, shape)[at] for each in places)
+            found[index] = updates[at]
+        return found
+    with np.errstate(over="ignore"):
+        _JOIN[accumulation].at(found, tuple(places), updates)
+    return found
+
+
+def _own(places: Values, axis: int) -> list[Values]:
+    grid = np.indices(places.shape)
+    return [places if d == axis else grid[d] for d in range(places.ndim)]
+
+
+@operator(
+    build.take,
+    call(array("5 4"), [4, 0, 0, 2, -1], 0),
+    call(array("2 5 3"), [1, 3], -2),
+    call(array("2 5"), [3, 2, 1, 0], 1),
+    call(array("2 3"), [0, 0, 1, 1, 2, 2], 1),
+    call(array("1 7"), [0, 5, 3, 6, 1, 1, 4, 2, 0], 1),
+    call(array("3 2"), [], 0),
+    types=ANY,
+)
+def take(x: Values, indices: Sequence[int], axis: int = 0) -> Values:
+    """The elements at indices along an axis."""
+    return np.take(x, np.array(indices, int), axis)
+
+
+_TWICE = [2, 0, 2, -1, 0, 2]
+
+
+@operator(
+    build.put,
+    call(array("4 3"), _TWICE, array("6 3")),
+    call(array("4 3"), _TWICE, array("6 3"), accumulation="+"),
+    call(array("2 4"), _TWICE, array("2 6"), -1, accumulation="*"),
+    call(array("4 1"), _TWICE, array("6 1"), accumulation="max"),
+    call(array("4"), _TWICE, array("6"), accumulation="min"),
+    call(array("9 2"), [8, 1, 3, 0, 7, 5], array("6 2")),
+    call(array("3 2"), [], array("0 2"), accumulation="+"),
+    types=ANY,
+)
+def put(
+    x: Values, indices: Sequence[int], updates: Values, axis: int = 0, *, accumulation: str | None = None
+) -> Values:
+    """A copy with updates at indices along an axis."""
+    moved = joined(np.moveaxis(x, axis, 0), [np.array(indices, int)], np.moveaxis(updates, axis, 0), accumulation)
+    return np.moveaxis(moved, 0, axis)
+
+
+@operator(
+    indexing.take_along,
+    call(array("5 4"), _known(0, 0, 4, 3, 6), 1),
+    call(array("5 4"), _known(1, 0, 5, 7, 2), 0),
+    call(array("2 3 4"), _known(2, 0, 3, 2, 1, 4), 1),
+    call(array("2 3"), np.array([[0, 1, 2], [0, 1, 2]]), 1),
+    call(array("4"), np.array([2]), 0),
+    types=ANY,
+)
+def take_along(x: Values, places: Values, axis: int) -> Values:
+    """The elements at indices of an axis, an index for each."""
+    return x[tuple(_own(places, axis))]
+
+
+_ROWS = _known(3, 0, 5, 6, 4)
+
+
+@operator(
+    indexing.put_along,
+    call(array("5 4"), _ROWS, array("6 4"), 0),
+    call(array("5 4"), _ROWS, array("6 4"), 0, "+"),
+    call(array("5 4"), _ROWS, array("6 4"), 0, "*"),
+    call(array("5 4"), _ROWS, array("6 4"), 0, "max"),
+    call(array("5 4"), _ROWS, array("6 4"), 0, "min"),
+    call(array("3 5 2"), _known(4, 0, 5, 2, 3, 1), array("2 3 1"), 1),
+    call(array("1 7"), np.array([[3, 3, 3]]), array("1 3"), 1, "+"),
+    types=ANY,
+)
+def put_along(x: Values, places: Values, updates: Values, axis: int, accumulation: str | None = None) -> Values:
+    """A copy with elements at indices of an axis replaced or joined."""
+    return joined(x, _own(places, axis), updates, accumulation)
+
+
+_AT = (
+    [np.array([2, 0, -1])],
+    [np.array([[2, 0], [4, 4]])],
+    [None, np.array([3, 3, 0, 1, 1, 2])],
+    [np.array([2, 0]), np.array([1, -3])],
+    [np.array([[2], [0]]), np.array([1, 3, 0])],
+    [np.array([2, 0]), None, np.array([1, 2])],
+    [np.array([2, 0]), np.array([1, 3]), np.array([2, -2])],
+    [np.array(2)],
+    [None, np.array([[1, 1], [0, 1]]), np.array([0, 2])],
+)
+
+
+@operator(indexing.take_at, *(call(array("5 4 3"), indices) for indices in _AT), types=ANY)
+def take_at(x: Values, indices: Sequence[Values | None]) -> Values:
+    """The elements at indices of some axes."""
+    return x[tuple(slice(None) if each is None else each for each in indices)]
+
+
+@operator(
+    indexing.put_at,
+    call(array("5 4 3"), [np.array([2, 0, 2])], array("3 4 3")),
+    call(array("5 4 3"), [np.array([2, 0, 2])], array("3 4 3"), "+"),
+    call(array("5 4 3"), [np.array([2, 0]), np.array([1, 3])], array("3")),
+    call(array("5 4 3"), [None, np.array([1, 1, -1])], array("5 3 3"), "max"),
+    call(array("5 4 3"), [np.array([2, 0]), None, np.array([1, 2])], array("2 4"), "*"),
+    call(array("5 4"), [np.array([[2], [2]]), np.array([1, 3, 1])], array("2 3"), "+"),
+    call(array("7"), [np.array([4, 0, 4, -1, 4])], array("5"), "min"),
+    types=ANY,
+)
+def put_at(x: Values, indices: Sequence[Values | None], values: Values, accumulation: str | None = None) -> Values:
+    """A copy with values at indices of some axes."""
+    index = [slice(None) if each is None else each for each in indices]
+    numbers = np.arange(x.size).reshape(x.shape)[tuple(index)]
+    whole = np.broadcast_to(values, numbers.shape)
+    return joined(x.reshape(-1), [numbers.reshape(-1)], whole.reshape(-1), accumulation).reshape(x.shape)
+
+
+@operator(
+    indexing.pick_along,
+    call(array("5 4"), array("3 2", "i64", low=0, high=4), 1),
+    call(array("4 5", given=[np.nan, np.inf, -np.inf, 0, 1] * 4), array("6 5", "i32", low=0, high=4), 0),
+    call(array("2 3 1"), array("1 3 4", "i64", low=0, high=1), 2),
+    types=ANY[:4],
+)
+def pick_along(x: Values, indices: Values, axis: int) -> Values:
+    """The elements at computed indices of an axis."""
+    return take_along(x, indices.astype(int), axis)
+
+
+@operator(
+    indexing.one_hot,
+    call(array("4", "i64", given=[1, 1, -1, 7]), 4, 1, array(""), array("")),
+    call(array("2 3", "i32", low=-4, high=4), 4, 0, array("", "i64"), array("", "i64")),
+    call(array("2 1", "i64", low=-1, high=1), 1, 2, array(""), array("")),
+    call(array("3", "f32", given=[0, 1.5, -2]), 3, 0, array(""), array("")),
+    types=ANY,
+)
+def one_hot(indices: Values, depth: int, axis: int, on: Values, off: Values) -> Values:
+    """One of two numbers, by indices."""
+    places = np.expand_dims(np.where(indices < 0, indices + depth, indices), axis)
+    shape = [depth if d == axis else 1 for d in range(places.ndim)]
+    return np.where(places == np.arange(depth).reshape(shape), on, off)
+
+
+@operator(
+    indexing.triangle,
+    call(array("3 5"), upper=True),
+    call(array("3 5"), -1, upper=False),
+    call(array("2 4 3"), 2, upper=True),
+    call(array("2 4 3"), -9, upper=False),
+    call(array("1 4"), 7, upper=True),
+    call(array("3 3", given=[np.nan, np.inf, 1] * 3), 1, upper=False, types=ANY[:4]),
+    types=ANY,
+)
+def triangle(x: Values, diagonal: int = 0, *, upper: bool) -> Values:
+    """The part of matrices on one side of a diagonal."""
+    return np.triu(x, diagonal) if upper else np.tril(x, diagonal)

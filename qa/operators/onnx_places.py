@@ -1,0 +1,107 @@
+"""Nodes of ONNX for indices, losses, quantised integers and optimisers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qa.operators.onnx_nodes import NODES
+from qa.operators.peers import AbsentError, Node, Operand, peer
+
+Places = NDArray[Any]
+_REDUCTIONS = {None: "none", "+": "add", "*": "mul", "max": "max", "min": "min"}
+
+
+@peer(NODES, "take")
+def _take(x: Operand, indices: Sequence[int], axis: int = 0) -> Node:
+    return Node("Gather", [x, np.array(indices, np.int64)], {"axis": axis})
+
+
+@peer(NODES, "take_along")
+def _take_along(x: Operand, places: Places, axis: int) -> Node:
+    return Node("GatherElements", [x, places], {"axis": axis})
+
+
+@peer(NODES, "put_along")
+def _put_along(x: Operand, places: Places, updates: Operand, axis: int, accumulation: str | None = None) -> Node:
+    return Node(
+        "ScatterElements", [x, places, updates], {"axis": axis, "reduction": _REDUCTIONS[accumulation]}, opset=18
+    )
+
+
+def _tuples(indices: Sequence[Places | None]) -> Places:
+    columns = [each for each in indices if each is not None]
+    if len(columns) < len(indices):
+        raise AbsentError("indices are those of the first axes")
+    return np.stack(np.broadcast_arrays(*columns), -1)
+
+
+@peer(NODES, "take_at")
+def _take_at(x: Operand, indices: list[Places | None]) -> Node:
+    return Node("GatherND", [x, _tuples(indices)], opset=13)
+
+
+@peer(NODES, "put_at")
+def _put_at(x: Operand, indices: list[Places | None], values: Operand, accumulation: str | None = None) -> Node:
+    tuples = _tuples(indices)
+    if values.shape != (*tuples.shape[:-1], *x.shape[tuples.shape[-1] :]):
+        raise AbsentError("updates do not broadcast")
+    return Node("ScatterND", [x, tuples, values], {"reduction": _REDUCTIONS[accumulation]}, opset=18)
+
+
+@peer(NODES, "one_hot")
+def _one_hot(indices: Operand, depth: int, axis: int, on: Operand, off: Operand) -> Node:
+    values = Operand(np.stack([off.values, on.values]), on.dtype)
+    return Node("OneHot", [indices, np.array(depth), values], {"axis": axis}, opset=11)
+
+
+@peer(NODES, "triangle")
+def _triangle(x: Operand, diagonal: int = 0, *, upper: bool) -> Node:
+    return Node("Trilu", [x, np.array(diagonal)], {"upper": int(upper)}, opset=14)
+
+
+@peer(NODES, "negative_likelihood")
+def _negative_likelihood(
+    x: Operand, classes: Operand, weights: Operand | None = None, axis: int = 1, *, ignored: int | None = None,
+    reduction: str = "mean",
+) -> Node:  # fmt: skip
+    known = classes.values[classes.values != ignored]
+    if axis != 1 or ((known < 0) | (known >= x.shape[axis])).any():
+        raise AbsentError("classes are along axis 1, and in range")
+    attributes = {"reduction": reduction} | ({} if ignored is None else {"ignore_index": ignored})
+    inputs = [x, classes, *([] if weights is None else [weights])]
+    return Node("NegativeLogLikelihoodLoss", inputs, attributes, opset=22, read=(0,))
+
+
+@peer(NODES, "quantize")
+def _quantize(x: Operand, scale: Operand, zero: Operand | None, dtype: str, computed: str) -> Node:
+    if zero is None and dtype != "u8":
+        raise AbsentError("without a zero point, results are of u8")
+    return Node("QuantizeLinear", [x, scale, *([] if zero is None else [zero])], {"axis": -1}, opset=21)
+
+
+@peer(NODES, "dequantize")
+def _dequantize(x: Operand, scale: Operand, zero: Operand | None, computed: str) -> Node:
+    return Node("DequantizeLinear", [x, scale, *([] if zero is None else [zero])], {"axis": -1}, opset=21)
+
+
+@peer(NODES, "quantize_by_range")
+def _quantize_by_range(x: Operand) -> Node:
+    return Node("DynamicQuantizeLinear", [x], outputs=3, opset=11)
+
+
+_DOMAIN = "ai.onnx.preview.training"
+
+
+@peer(NODES, "momentum")
+def _momentum(
+    x: Operand, gradient: Operand, velocity: Operand, *, rate: Operand, time: Operand, alpha: float, beta: float,
+    penalty: float, nesterov: bool,
+) -> Node:  # fmt: skip
+    attributes: dict[str, Any] = {"alpha": alpha, "beta": beta, "norm_coefficient": penalty}
+    attributes["mode"] = "nesterov" if nesterov else "standard"
+    step = Operand(time.values.astype(np.int64), "i64")
+    return Node("Momentum", [rate, step, x, gradient, velocity], attributes, 2, 1, _DOMAIN)

@@ -1,0 +1,116 @@
+"""Calls of ATen for indices and losses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qa.operators.peers import AbsentError, Call, Operand, peer
+from qa.operators.torch_calls import CALLS
+
+Places = NDArray[Any]
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+@peer(CALLS, "take")
+def _take(x: Operand, indices: Sequence[int], axis: int = 0) -> Call:
+    if min(indices, default=0) < 0:
+        raise AbsentError("indices count from the start")
+    return Call("index_select.default", [x, axis, np.array(indices, np.int64)])
+
+
+@peer(CALLS, "take_along")
+def _take_along(x: Operand, places: Places, axis: int) -> Call:
+    return Call("gather.default", [x, axis, places])
+
+
+@peer(CALLS, "pick_along")
+def _pick_along(x: Operand, indices: Operand, axis: int) -> Call:
+    if indices.dtype != "i64":
+        raise AbsentError("indices are of i64")
+    return Call("gather.default", [x, axis, indices])
+
+
+@peer(CALLS, "put_along")
+def _put_along(x: Operand, places: Places, updates: Operand, axis: int, accumulation: str | None = None) -> Call:
+    if accumulation is None:
+        return Call("scatter.src", [x, axis, places, updates])
+    if accumulation == "+":
+        return Call("scatter_add.default", [x, axis, places, updates])
+    return Call("scatter_reduce.two", [x, axis, places, updates, {"*": "prod"}.get(accumulation, f"a{accumulation}")])
+
+
+@peer(CALLS, "take_at")
+def _take_at(x: Operand, indices: list[Places | None]) -> Call:
+    return Call("index.Tensor", [x, indices])
+
+
+@peer(CALLS, "put_at")
+def _put_at(x: Operand, indices: list[Places | None], values: Operand, accumulation: str | None = None) -> Call:
+    if accumulation not in (None, "+"):
+        raise AbsentError("it adds only")
+    return Call("index_put.default", [x, indices, values, accumulation == "+"])
+
+
+@peer(CALLS, "triangle")
+def _triangle(x: Operand, diagonal: int = 0, *, upper: bool) -> Call:
+    return Call("triu.default" if upper else "tril.default", [x, diagonal])
+
+
+@peer(CALLS, "mse_loss")
+def _mse_loss(x: Operand, y: Operand, *, reduction: str = "mean") -> Call:
+    return Call("mse_loss.default", [x, y, _REDUCTIONS.index(reduction)])
+
+
+@peer(CALLS, "huber_loss")
+def _huber_loss(x: Operand, y: Operand, delta: float = 1.0, *, reduction: str = "mean") -> Call:
+    return Call("huber_loss.default", [x, y, _REDUCTIONS.index(reduction), delta])
+
+
+@peer(CALLS, "binary_cross_entropy")
+def _binary_cross_entropy(x: Operand, y: Operand, *, reduction: str = "mean") -> Call:
+    if x.shape != y.shape:
+        raise AbsentError("targets do not broadcast")
+    return Call("binary_cross_entropy_with_logits.default", [x, y, None, None, _REDUCTIONS.index(reduction)])
+
+
+@peer(CALLS, "cross_entropy")
+def _cross_entropy(x: Operand, classes: Operand, axis: int = -1, *, reduction: str = "mean") -> Call:
+    if axis % x.rank != 1 or classes.dtype != "i64":
+        raise AbsentError("classes are of i64, along axis 1")
+    return Call("cross_entropy_loss.default", [x, classes, None, _REDUCTIONS.index(reduction)])
+
+
+def _check_classes(x: Operand, classes: Operand, axis: int, ignored: int | None) -> None:
+    known = classes.values[classes.values != ignored]
+    if ((known < 0) | (known >= x.shape[axis])).any():
+        raise AbsentError("a class is out of range")
+
+
+@peer(CALLS, "negative_likelihood")
+def _negative_likelihood(
+    x: Operand, classes: Operand, weights: Operand | None = None, axis: int = 1, *, ignored: int | None = None,
+    reduction: str = "mean",
+) -> Call:  # fmt: skip
+    _check_classes(x, classes, axis, ignored)
+    if x.rank not in (1, 2, 4):
+        raise AbsentError("images have two dimensions")
+    name = "nll_loss2d_forward" if x.rank == 4 else "nll_loss_forward"
+    number = _REDUCTIONS.index(reduction)
+    read = (0, 1) if number else (0,)
+    return Call(f"{name}.default", [x, classes, weights, number, -100 if ignored is None else ignored], read=read)
+
+
+@peer(CALLS, "negative_likelihood_gradient")
+def _negative_likelihood_gradient(
+    gradient: Operand, x: Operand, classes: Operand, total: Operand, weights: Operand | None = None, axis: int = 1, *,
+    ignored: int | None = None, reduction: str = "mean",
+) -> Call:  # fmt: skip
+    if x.rank not in (1, 2, 4):
+        raise AbsentError("images have two dimensions")
+    name = "nll_loss2d_backward" if x.rank == 4 else "nll_loss_backward"
+    last = [_REDUCTIONS.index(reduction), -100 if ignored is None else ignored]
+    return Call(f"{name}.default", [gradient, x, classes, weights, *last, total])
