@@ -26,7 +26,7 @@ from pdojo.dialect.rules.conditions import Conditions, conditions_of, room_probl
 from pdojo.dialect.rules.special_mappings import is_special
 from pdojo.dialect.shortcuts.excerpts import (
     Excerpt,
-    content_of,
+    content_of_buffer,
     excerpt_of,
     excerpt_of_buffer,
     has_room,
@@ -180,7 +180,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
             return self.check(program, site)
         if isinstance(site, Array | Dimension):
             array = site if isinstance(site, Array) else site.array
-            question = self, identify(site), content_of(program, array.buffer)
+            question = self, identify(site), content_of_buffer(program, array.buffer)
             return program.known.remembered.verdict(question, lambda: self.check(program, site))
         if not site.id:
             return self.check(program, site)
