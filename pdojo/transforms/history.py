@@ -14,6 +14,7 @@ from typing import overload
 
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.view.nest import Array, Scope
+from pdojo.transforms.legality.trials import perform
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate
 from pdojo.transforms.site import Dimension, Site
@@ -153,6 +154,6 @@ class History(Sequence[Program]):
 
 
 def make(program: Program, move: Move) -> Program:
-    """The program after a legal move; invalidates `program` (`Transformation.perform`)."""
+    """The program after a legal move; invalidates `program`."""
     wanted = instantiate(move)
-    return wanted.perform(program, wanted.resolve(program, move.at))
+    return perform(wanted, program, wanted.resolve(program, move.at))

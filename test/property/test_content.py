@@ -1,4 +1,4 @@
-"""Contents of nodes and buffers: equal ones mean equal texts and identifiers, or a verdict would be another program's."""
+"""Contents: equal ones mean equal texts and identifiers, or a verdict would be that of another program."""
 
 from __future__ import annotations
 

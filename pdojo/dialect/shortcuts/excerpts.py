@@ -19,7 +19,7 @@ from pdojo.dialect.rules.capacity import MOST_STATEMENTS, Growth, limit_of, load
 from pdojo.dialect.rules.lanes import bytes_in_memory
 from pdojo.dialect.view.copying import copy_nest
 from pdojo.dialect.view.grids import is_in_grid
-from pdojo.dialect.view.nest import Buffer, Leaf, Node, buffers_of, fact, leaves_of, subtree
+from pdojo.dialect.view.nest import Buffer, Node, buffers_of, fact, leaves_of, subtree
 from pdojo.dialect.view.storage import accesses_of
 
 LARGE = 32
