@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import TypeVar
 
 from pdojo.dialect.canonical import canonicalize
+from pdojo.dialect.flow.content import form_of_program
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.flow.shortcut import is_used
 from pdojo.dialect.machines.machine import Machine
@@ -255,7 +256,7 @@ class Game:
                 program = None  # its kernel was rewritten in place
                 continue
             conditions = None if conditions is None else latest
-            self._add(made, place, None)
+            self._add(made, place, program, keeps=False)
         if program is not None and len(self.programs) > before:
             self.programs.positions[-1].program = program
         return skipped
@@ -305,8 +306,9 @@ class Game:
         title = f"{self.kernel.sym_name.data} on {self.machine.name}: {len(self.moves())} legal moves"
         return html_of(title, self.program.text, self.trace.moves)
 
-    def _add(self, step: Step, place: Place, program: Program | None) -> None:
-        self.programs.positions.append(Position(step.resolved, place, program))
+    def _add(self, step: Step, place: Place, program: Program, *, keeps: bool = True) -> None:
+        form = form_of_program(program.nest)
+        self.programs.positions.append(Position(step.resolved, place, program if keeps else None, form))
         self.trace.steps.append(step)
 
     def _cut(self, length: int) -> None:

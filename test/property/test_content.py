@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Hashable, Iterator
 from random import Random
+from weakref import ref
 
 import pytest
 
-from pdojo.dialect.flow.content import Content, chain_content, content, content_of, uses_content
+from pdojo.dialect.flow.content import (
+    Content,
+    chain_content,
+    content,
+    content_of,
+    form_of,
+    form_of_program,
+    uses_content,
+)
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
-from pdojo.dialect.notation.printer import access_text, declaration_line, scope_text, tree_lines
+from pdojo.dialect.notation.printer import access_text, declaration_line, print_nest, scope_text, tree_lines
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Node, Scope, nodes_of
@@ -43,6 +53,7 @@ def said(nest: Nest) -> Iterator[tuple[Content | None, Hashable]]:
     """Every content in a program, and what is printed of it."""
     for node in (*nest.scopes, *nest.leaves):
         yield content_of(node), said_of_node(node)
+        yield form_of(node), tuple(tree_lines([node]))
     for leaf in nest.leaves:
         yield chain_content(leaf), said_of_chain(leaf)
     for buffer in nest.buffers:
@@ -70,6 +81,7 @@ def states(kernel: KernelOp, on: str, seed: int, length: int) -> Iterator[Nest]:
 def test_equal_contents_print_equal_texts(on: str) -> None:
     known: dict[Content | None, Hashable] = {}
     texts: set[Hashable] = set()
+    forms: dict[str, Content] = {}
     again = 0
     kernels = [parse_notation(text)[0] for text in random_texts(6)[::3]]
     kernels += [small_kernel(name, Random(k)) for k, name in enumerate(kernel_names(long=False)[::16])]
@@ -79,6 +91,8 @@ def test_equal_contents_print_equal_texts(on: str) -> None:
                 again += found in known
                 assert known.setdefault(found, text) == text
                 texts.add(text)
+            form = form_of_program(nest)
+            assert forms.setdefault(print_nest(nest), form) is form
     assert again > 500
     assert len(texts) > 300
 
@@ -135,8 +149,19 @@ def test_identifiers_are_part_of_contents() -> None:
     assert content_of(before) is not content_of(after)
 
 
-def test_a_forgotten_content_is_another_one() -> None:
-    """An answer may be lost, but is never that of another structure."""
+def test_contents_are_kept_as_long_as_they_are_used() -> None:
+    inner = content("a structure", 1)
+    outer = content(inner, 2)
+    assert content(content("a structure", 1), 2) is outer
+    assert content(inner, 3) is not outer
+    kept = ref(inner)
+    del inner
+    assert kept() is not None
+    del outer
+    assert kept() is None
+
+
+def test_copies_are_other_contents() -> None:
+    """So nothing that another process answered is taken for an answer here."""
     found = content("a structure", 1)
-    content.cache_clear()
-    assert content("a structure", 1) is not found
+    assert pickle.loads(pickle.dumps(found)) is not found

@@ -1,23 +1,20 @@
 """The content of parts of a program, as keys of memos: equal contents mean equal texts, identifiers and verdicts.
 
 A content stands for a structure of plain data (extents, mappings, index expressions, names), in which the contents of
-inner nodes stand for those. Nodes and buffers keep theirs, so a move costs only the contents that it changes.
+inner nodes stand for those. Nodes and buffers keep theirs, so a move costs only the contents that it changes. The
+*form* of a node is its content without identifiers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from functools import lru_cache
+from collections.abc import Hashable, Sequence
 from typing import TypeAlias
+from weakref import WeakValueDictionary
 
 from xdsl.dialects.builtin import DictionaryAttr
 
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Input, Leaf, Nest, Node, Scope, fact
-from pdojo.dialect.view.paths import relative_paths
 from pdojo.dialect.view.storage import accesses_of
-
-MOST_CONTENTS = 1 << 16
-"""Most structures whose content is known; a forgotten one gets another content when it occurs again."""
 
 Structure: TypeAlias = tuple[Hashable, ...]
 
@@ -28,29 +25,47 @@ class Content:
     A copy, for example in another process, is another content, so it finds no answers.
     """
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
 
 
-@lru_cache(MOST_CONTENTS)
+_contents: WeakValueDictionary[Structure, Content] = WeakValueDictionary()
+
+
 def content(*structure: Hashable) -> Content:
-    """The content of a structure; different structures never have the same one.
+    """The content of a structure: the same one for an equal structure as long as it is in use, never for another.
 
     A structure holds no floating-point numbers, because 0.0 equals -0.0.
     """
-    del structure
-    return Content()
+    found = _contents.get(structure)
+    if found is None:
+        found = _contents[structure] = Content()
+    return found
 
 
 def content_of(node: Node) -> Content:
     """The content of a node and everything inside, with identifiers, without the declarations of buffers."""
-    return fact(node.facts, "content", lambda: _content_of(node))
+    return fact(node.facts, "content", lambda: content(node.id, form_of(node), *map(content_of, _inside(node))))
 
 
-def _content_of(node: Node) -> Content:
+def form_of(node: Node) -> Content:
+    """The content of a node and everything inside, without identifiers and the declarations of buffers."""
+    return fact(node.facts, "form", lambda: content(*_own(node), *map(form_of, _inside(node))))
+
+
+def _inside(node: Node) -> Sequence[Node]:
+    return node.children if isinstance(node, Scope) else ()
+
+
+def _own(node: Node) -> Structure:
     if isinstance(node, Scope):
-        return content(node.id, _scope(node), *map(content_of, node.children))
-    form = node.function, node.accumulate, node.contracted, node.asynchronous
-    return content(node.id, form, _access(node.output), *map(_input, node.inputs))
+        return _scope(node)
+    function = node.function, node.accumulate, node.contracted, node.asynchronous
+    return function, _access(node.output), *map(_input, node.inputs)
+
+
+def form_of_program(nest: Nest) -> Content:
+    """The content of a program without identifiers; among the programs of a game, equal for equal texts."""
+    return content(tuple(map(declared, nest.buffers)), *map(form_of, nest.children))
 
 
 def _scope(scope: Scope) -> Structure:
@@ -88,7 +103,7 @@ def _down_to(scope: Scope | None) -> Content | None:
 
 def declared(buffer: Buffer) -> Structure:
     """The structure of a declaration."""
-    swizzles = tuple(buffer.swizzles.items())
+    swizzles = tuple(sorted(buffer.swizzles.items()))
     form = buffer.dtype, buffer.shape, buffer.reuse, swizzles, buffer.memory, buffer.intent, buffer.alignment
     return buffer.names, form, buffer.constant, _hints(buffer.hints)
 
@@ -99,15 +114,17 @@ def uses_content(nest: Nest, buffer: Buffer) -> Content:
 
 
 def _uses_content(nest: Nest, buffer: Buffer) -> Content:
-    users = list(dict.fromkeys(leaf for leaf, _ in accesses_of(nest, buffer)))
+    # Users are in textual order, so their places among each other follow from the scopes that they share.
+    numbers: dict[Scope, int] = {}
     forms = (
         (
             leaf.accumulate,
             leaf.asynchronous,
             leaf.output.array.buffer is buffer,
-            tuple(_access(access) for access in leaf.accesses if access.array.buffer is buffer),
+            tuple([_access(access) for access in leaf.accesses if access.array.buffer is buffer]),
             chain_content(leaf),
+            tuple([numbers.setdefault(scope, len(numbers)) for scope in leaf.chain]),
         )
-        for leaf in users
+        for leaf in dict.fromkeys(leaf for leaf, _ in accesses_of(nest, buffer))
     )
-    return content(declared(buffer), tuple(relative_paths(users)), *forms)
+    return content(declared(buffer), *forms)
