@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from xdsl.dialects.builtin import DictionaryAttr
 
-from pdojo.dialect.view.nest import Access, Buffer, Constant, Input, Leaf, Nest, Node, Scope, fact
+from pdojo.dialect.view.nest import Access, Buffer, Constant, Input, Nest, Node, Scope, fact
 from pdojo.dialect.view.storage import accesses_of
 
 Structure: TypeAlias = tuple[Hashable, ...]
@@ -90,9 +90,9 @@ def _hints(hints: DictionaryAttr) -> Structure:
     return tuple(hints.data.items())
 
 
-def chain_content(leaf: Leaf) -> Content | None:
-    """The content of the scopes around a statement, without identifiers; None if there are none."""
-    return _down_to(leaf.parent)
+def chain_content(node: Node) -> Content | None:
+    """The content of the scopes around a node, without identifiers; None if there are none."""
+    return _down_to(node.parent)
 
 
 def _down_to(scope: Scope | None) -> Content | None:
@@ -106,6 +106,12 @@ def declared(buffer: Buffer) -> Structure:
     swizzles = tuple(sorted(buffer.swizzles.items()))
     form = buffer.dtype, buffer.shape, buffer.reuse, swizzles, buffer.memory, buffer.intent, buffer.alignment
     return buffer.names, form, buffer.constant, _hints(buffer.hints)
+
+
+def region_content(nest: Nest, region: Scope) -> Content:
+    """The content of a scope, the scopes around it, and all uses of the buffers that are used inside."""
+    buffers = dict.fromkeys(access.array.buffer for leaf in region.leaves for access in leaf.accesses)
+    return content(chain_content(region), content_of(region), *(uses_content(nest, buffer) for buffer in buffers))
 
 
 def uses_content(nest: Nest, buffer: Buffer) -> Content:
