@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, cast
 import pytest
 from xdsl.utils.exceptions import VerifyException
 
-from pdojo.dialect.flow import collision
+from pdojo.dialect.flow import collision, content
 from pdojo.dialect.flow import program as program_module
 from pdojo.dialect.flow.collision import Query
 from pdojo.dialect.flow.coverage import common_depth
@@ -288,7 +288,7 @@ def judge_facts(monkeypatch: pytest.MonkeyPatch) -> Answers:
                 is_anew = False
         return found
 
-    for module in (nest_module, excerpts, capacity, hints, program_module, special_mappings):
+    for module in (nest_module, content, excerpts, capacity, hints, program_module, special_mappings):
         monkeypatch.setattr(module, "fact", checked)
     return asked
 

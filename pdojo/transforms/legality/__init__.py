@@ -1,1 +1,1 @@
-"""Is a move legal in a program, and does the program after it keep all conditions? (docs/legality.md)"""
+"""Decisions about moves: is a move legal in a program, and does the program after it keep all conditions?"""

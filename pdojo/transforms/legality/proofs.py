@@ -1,4 +1,4 @@
-"""What a move promises at a site, and what its check therefore proves about the program after it."""
+"""Proofs: the conditions after a move that its check proves, by the promises of the move at the site."""
 
 from __future__ import annotations
 
