@@ -34,6 +34,7 @@ from pdojo.dialect.notation import print_notation
 from pdojo.errors import PdojoError
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.game import Game
+from pdojo.transforms.legality.judge import Legality
 from pdojo.transforms.registry import transformation, transformation_names
 from pdojo.transforms.site import Site
 from qa.forcing import HARMLESS, Judge
@@ -110,7 +111,7 @@ class Survey:
             legal: list[tuple[Site, Transformation[Any]]] = []
             for site, choice in transformation(name).candidates(program):
                 self.candidates[name] += 1
-                refusal = choice.refusal(program, site)
+                refusal = Legality.of(program).ask(program, choice, site).refusal
                 if refusal is None:
                     legal.append((site, choice))
                     continue

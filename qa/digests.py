@@ -36,6 +36,8 @@ from pdojo.names import EXPERT_PASSES
 from pdojo.passes.scheduled_kernel import make_moves
 from pdojo.search.contract.candidates import choices
 from pdojo.transforms.game import Game
+from pdojo.transforms.legality.judge import Legality
+from pdojo.transforms.legality.trials import rehearse
 from qa.random_kernels import features_for, random_text
 from qa.sizes import small_kernel
 
@@ -112,7 +114,8 @@ def _verdicts(kernel: str, name: str) -> Iterator[tuple[str, str]]:
     game = Game(small_kernel(kernel, random), machine(name))
     for step in range(JUDGED_STEPS):
         judged = [
-            (choice, choice.transformation.refusal(game.program, choice.site)) for choice in choices(game.program)
+            (choice, Legality.of(game.program).ask(game.program, choice.transformation, choice.site).refusal)
+            for choice in choices(game.program)
         ]
         yield f"verdicts {step}", "\n".join(f"{c.move}: {refusal is None}" for c, refusal in judged)
         yield f"reasons {step}", "\n".join(str(refusal and refusal.reason) for _, refusal in judged)
@@ -120,7 +123,7 @@ def _verdicts(kernel: str, name: str) -> Iterator[tuple[str, str]]:
         if not legal:
             break
         drawn = random.sample(legal, min(LED_TO, len(legal)))
-        after = [choice.transformation.rehearse(game.program, choice.site).text for choice in drawn]
+        after = [rehearse(choice.transformation, game.program, choice.site).text for choice in drawn]
         yield f"programs {step}", "\n".join(after)
         # Families are equally likely, since most moves of a state are tilings.
         families = sorted({choice.transformation.name for choice in legal})

@@ -37,6 +37,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError
 from pdojo.transforms.apply import Applied, apply
 from pdojo.transforms.game import Game
+from pdojo.transforms.legality.judge import Legality
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate, transformation, transformation_names
 from pdojo.transforms.trace import Step
@@ -269,7 +270,7 @@ def draw(program: Program, random: Random, counts: Counts, prefer: Sequence[str]
         found = list(transformation(name).candidates(program))
         random.shuffle(found)
         for site, choice in found:
-            if choice.refusal(program, site) is None:
+            if Legality.of(program).ask(program, choice, site).is_legal:
                 return choice.at(program, site)
             counts.refused[name] += 1
     return None
@@ -315,7 +316,7 @@ def _is_listed(program: Program, move: Move) -> bool:
     """True if the move is legal; during shrinking it may be refused."""
     try:
         wanted = instantiate(move)
-        return wanted.refusal(program, wanted.resolve(program, move.at)) is None
+        return Legality.of(program).ask(program, wanted, wanted.resolve(program, move.at)).is_legal
     except PdojoError:
         return False
 

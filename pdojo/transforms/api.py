@@ -88,6 +88,8 @@ from pdojo.dialect.view.nest import (
 from pdojo.dialect.view.storage import accesses_of, physical_index, private_scope, slot_index
 from pdojo.errors import NotationError, Undecided
 from pdojo.transforms.base import EFFECT, Transformation
+from pdojo.transforms.legality.faults import fault
+from pdojo.transforms.legality.trials import foresee, rehearse
 from pdojo.transforms.move import Move
 from pdojo.transforms.promises import Promises
 from pdojo.transforms.site import Dimension, Site, locate
@@ -191,10 +193,12 @@ __all__ = [
     "describe_scope",
     "describe_use",
     "element_uses",
+    "fault",
     "fills_box",
     "find_race",
     "floordiv",
     "folded_lanes",
+    "foresee",
     "format_constant",
     "fragment_text",
     "frame_problem",
@@ -241,6 +245,7 @@ __all__ = [
     "rebuilt",
     "region_limits",
     "register_problem",
+    "rehearse",
     "reindex",
     "remapped_chain",
     "replace_variable",

@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from pdojo.dialect.flow.program import Program
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.rules.conditions import conditions_of
 from pdojo.errors import IllegalMove, LocationError
-from pdojo.transforms.base import Refusal, Transformation
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.inverses import lead_back
+from pdojo.transforms.legality.judge import Legality, Refusal, Verdict
+from pdojo.transforms.legality.trials import rehearse
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate, transformation, transformation_names
 from pdojo.transforms.site import Site, identify
@@ -62,57 +62,45 @@ def apply(program: Program, move: Move, *, verify: bool = True) -> Applied:
     Raises LocationError for a location that does not exist, IllegalMove with reason and witness for a refused move.
     Without `verify`, the move's check is trusted: the conditions of the program after it are not checked.
     """
-    wanted, site = checked(program, move) if verify else legal(program, move)
-    after = wanted.rehearse(program, site)
-    made = Applied(program, wanted, site, after)
     if verify:
-        confirm(made.move, wanted.fault(conditions_of(program), after, proved=wanted.proves(program, site)))
-    return made
+        verdict = checked(program, move)
+        after, _ = Legality.of(program).make(verdict)
+    else:
+        verdict = legal(program, move)
+        after = rehearse(verdict.transformation, program, verdict.site)
+    return Applied(program, verdict.transformation, verdict.site, after)
 
 
-def confirm(move: Move, fault: Reason | None) -> None:
-    """Raise IllegalMove if a move that its check accepts leads to a program with a fault.
+def legal(program: Program, move: Move, *, foresees: bool = True) -> Verdict:
+    """The verdict on a legal move. Raises LocationError or IllegalMove as `apply` does.
 
-    Such a check is wrong: legality includes the conditions of the program after the move.
-    """
-    if fault is not None:
-        raise IllegalMove(str(Refusal(move, fault.text, fault.witness)))
-
-
-def legal(program: Program, move: Move, *, foresees: bool = True) -> tuple[Transformation[Any], Site]:
-    """The transformation of a move, and its site. Raises LocationError or IllegalMove as `apply` does.
-
-    Without `foresees`, the caller makes the move and checks the conditions of the program after it.
+    Without `foresees`, the caller makes the move by `Legality.make`.
     """
     wanted = instantiate(move)
-    site = wanted.resolve(program, move.at)
-    refusal = wanted.refusal(program, site, foresees=foresees)
-    if refusal is not None:
-        raise IllegalMove(str(refusal))
-    return wanted, site
+    verdict = Legality.of(program).ask(program, wanted, wanted.resolve(program, move.at), foresees=foresees)
+    verdict.confirm()
+    return verdict
 
 
-def checked(program: Program, move: Move) -> tuple[Transformation[Any], Site]:
-    """`legal` without the conditions after the move: the caller makes it and then calls `Transformation.fault`.
-
-    A move refused here has the same reason as in `legal`.
-    """
+def checked(program: Program, move: Move) -> Verdict:
+    """`legal` without foresight; a move refused here has the same reason as in `legal`."""
     try:
         return legal(program, move, foresees=False)
     except IllegalMove:
         return legal(program, move)  # its reason may be another one
 
 
-def candidates(program: Program, family: str = "", at: str = "") -> Iterator[tuple[Move, Refusal | None]]:
-    """Every candidate move with its refusal; None if it is legal.
+def candidates(program: Program, family: str = "", at: str = "") -> Iterator[Verdict]:
+    """The verdicts on all candidate moves.
 
     `family` and `at` restrict the candidates to one name or one location. Raises IllegalMove for an unknown family, and
     LocationError for an unknown location.
     """
+    legality = Legality.of(program)
     for kind, place in _kinds(program, family, at):
         for site, choice in kind.candidates(program):
             if place is None or identify(site) == place:
-                yield choice.at(program, site), choice.refusal(program, site)
+                yield legality.ask(program, choice, site)
 
 
 def _kinds(program: Program, family: str, at: str) -> Iterator[tuple[type[Transformation[Any]], str | None]]:
@@ -134,9 +122,10 @@ def _kinds(program: Program, family: str, at: str) -> Iterator[tuple[type[Transf
 
 def legal_moves(program: Program, family: str = "", at: str = "") -> list[Move]:
     """Every legal move, in a fixed order; `family` and `at` restrict them as in `candidates`."""
-    return [move for move, refusal in candidates(program, family, at) if refusal is None]
+    return [verdict.move for verdict in candidates(program, family, at) if verdict.is_legal]
 
 
 def refused_moves(program: Program, family: str = "", at: str = "") -> list[Refusal]:
     """Every refused candidate, with the reason; `family` and `at` restrict them as in `candidates`."""
-    return [refusal for _, refusal in candidates(program, family, at) if refusal is not None]
+    verdicts = candidates(program, family, at)
+    return [refusal for verdict in verdicts if (refusal := verdict.refusal) is not None]

@@ -16,6 +16,7 @@ from pdojo.errors import IllegalMove, LocationError
 from pdojo.transforms.apply import apply, candidates
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.document import legality_of
+from pdojo.transforms.legality.judge import Legality
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate, transformation
 from pdojo.transforms.site import Dimension, Site, identify
@@ -59,7 +60,7 @@ def explain(program: Program, move: Move) -> Explanation:
     record.clear()
     wanted = instantiate(move)
     site = wanted.resolve(watched, move.at)
-    refusal = wanted.refusal(watched, site)
+    refusal = Legality.of(watched).ask(watched, wanted, site).refusal
     # Questions from here on are no evidence.
     questions, machine = tuple(record.questions), dict(record.machine)
     permitted = tuple(n.value for n in program.kernel.permitted)
@@ -87,7 +88,7 @@ def _remedies(program: Program, wanted: Transformation[Any], site: Site) -> list
     """The remedies of a refused move: the kernel's permission, one other move, or else the fewest fusions."""
     if wanted.check(program, site) is None and not program.permits(numerics := wanted.numerics(program, site)):
         return [f"the line 'numerics {numerics.value}' in the kernel"]
-    legal = (move for move, refusal in candidates(program) if refusal is None)
+    legal = (verdict.move for verdict in candidates(program) if verdict.is_legal)
     place = identify(site)
     found = [str(move) for move in islice(legal, TRIED) if _allows(_after(program, move), wanted, place)]
     return found or _fusions(program, wanted, place)
@@ -124,6 +125,8 @@ def _after(program: Program, move: Move) -> Program | None:
 def _allows(program: Program | None, wanted: Transformation[Any], place: str) -> bool:
     """True if a move is legal at a place."""
     try:
-        return program is not None and wanted.refusal(program, wanted.resolve(program, place)) is None
+        if program is None:
+            return False
+        return Legality.of(program).ask(program, wanted, wanted.resolve(program, place)).is_legal
     except (LocationError, IllegalMove):
         return False

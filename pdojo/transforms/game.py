@@ -6,9 +6,10 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pdojo.dialect.canonical import canonicalize
+from pdojo.dialect.flow.content import form_of_program
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.flow.shortcut import is_used
 from pdojo.dialect.machines.machine import Machine
@@ -18,13 +19,12 @@ from pdojo.dialect.rules.special_mappings import check_tensor_scopes
 from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.verification.verify import verify_nest
 from pdojo.errors import IllegalMove, LocationError, Undecided, UsageError
-from pdojo.transforms.apply import apply, checked, confirm, legal, legal_moves, refused_moves
-from pdojo.transforms.base import Refusal, Transformation, malformed
+from pdojo.transforms.apply import checked, legal, legal_moves, refused_moves
 from pdojo.transforms.history import History, Place, Position, place_of
+from pdojo.transforms.legality.judge import Legality, Refusal, Verdict
 from pdojo.transforms.move import Move
-from pdojo.transforms.promises import Proof
 from pdojo.transforms.shown import html_of
-from pdojo.transforms.site import Site, identify
+from pdojo.transforms.site import identify
 from pdojo.transforms.trace import Step, Trace
 
 T = TypeVar("T")
@@ -81,7 +81,9 @@ class Game:
             raise UsageError("Game takes a KernelOp and a Machine; pdojo.game also takes texts, paths and names")
         initial = kernel.clone()
         canonicalize(initial)
-        self.programs = History(Program(initial, machine))
+        self.legality = Legality()
+        """The judge of all moves; the games forked from this one share it."""
+        self.programs = History(Program(initial, machine, self.legality.known))
         """The programs before the first move and after each move; most of them are recomputed on demand."""
         validate(self.program)
         # Nodes accepted here are not verified again after a move.
@@ -143,8 +145,9 @@ class Game:
         if self._in_place is not None:
             self._rewrite(Move.parse(move) if isinstance(move, str) else move, self._in_place)
             return
-        made = apply(self.program, Move.parse(move) if isinstance(move, str) else move)
-        self._add(Step(made.move, made.resolved), place_of(made.before, made.site), made.program)
+        verdict = checked(self.program, Move.parse(move) if isinstance(move, str) else move)
+        after, _ = self.legality.make(verdict)
+        self._add(*_described(verdict), after)
 
     @contextmanager
     def in_place(self) -> Generator[Callable[[], bool]]:
@@ -200,25 +203,15 @@ class Game:
 
     def _rewrite(self, move: Move, state: InPlace) -> None:
         """Make a move in place, on a copy if the present program may be shared."""
-        program = self.program
-        wanted, site = legal(program, move, foresees=False)
-        step, place = _described(program, wanted, site)
-        proof = wanted.proof(program, site)
-        after = program.take_rehearsed((wanted, identify(site)))
-        if program is state.draft and self.programs.positions:
+        verdict = legal(self.program, move, foresees=False)
+        step, place = _described(verdict)
+        is_draft = verdict.program is state.draft
+        if is_draft:
             self.programs.positions[-1].program = None
-        elif after is None:
-            program = program.copy()
-            site = wanted.resolve(program, identify(site))
-        if after is None:
-            after = wanted.perform(program, site, release=False)
+        self._in_place = InPlace(None, state.conditions)
+        after, conditions = self.legality.make(verdict, state.conditions, in_place=is_draft, releases=False)
         self._add(step, place, after)
-        try:
-            self._in_place = InPlace(after, _confirmed(step.move, wanted, state.conditions, after, proof))
-        except IllegalMove:
-            self._cut(len(self.trace.steps) - 1)
-            self._in_place = InPlace(None, state.conditions)
-            raise
+        self._in_place = InPlace(after, conditions)
 
     def apply_all(self, moves: Iterable[Move | str]) -> None:
         """Make moves in order."""
@@ -236,42 +229,34 @@ class Game:
             return []
         start = self.programs.copy(length)
         before = conditions_of(start)
-        careful = not is_used("deferred conditions")
-        skipped = self._replay(wanted, start, before, careful=careful)
-        if not careful and len(self.trace.steps) > length and not self._is_sound(before):
+        skipped = self._replay(wanted, start, before)
+        if is_used("deferred conditions") and len(self.trace.steps) > length and not self._is_sound(before):
             # The check of a move is wrong; verification after every move finds it.
             self._cut(length)
-            skipped = self._replay(wanted, self.programs.copy(length), before, careful=True)
+            skipped = self._replay(wanted, self.programs.copy(length), None)
         return skipped
 
-    def _replay(
-        self, steps: Iterable[Step], start: Program, conditions: Conditions, *, careful: bool = False
-    ) -> list[Skipped]:
+    def _replay(self, steps: Iterable[Step], start: Program, conditions: Conditions | None) -> list[Skipped]:
+        """Make moves in place; without `conditions`, those of every program are checked."""
         skipped: list[Skipped] = []
         before = len(self.programs)
         program: Program | None = start
         for step in steps:
             program = program or self.programs.copy(len(self.programs) - 1)
             try:
-                wanted, site = checked(program, step.resolved)
+                verdict = checked(program, step.resolved)
             except (LocationError, IllegalMove) as error:
                 skipped.append(Skipped(step.move, str(error)))
                 continue
-            made, place = _described(program, wanted, site)
-            proof = wanted.proof(program, site)
-            after = wanted.perform(program, site)
+            made, place = _described(verdict)
             try:
-                if careful:
-                    confirm(made.move, wanted.fault(conditions, after, proved=proof is not Proof.NOTHING))
-                    conditions = conditions_of(after)
-                else:
-                    conditions = _confirmed(made.move, wanted, conditions, after, proof)
+                program, latest = self.legality.make(verdict, conditions, in_place=True)
             except IllegalMove as error:
                 skipped.append(Skipped(step.move, str(error)))
                 program = None  # its kernel was rewritten in place
                 continue
-            program = after
-            self._add(made, place, None)
+            conditions = None if conditions is None else latest
+            self._add(made, place, program, keeps=False)
         if program is not None and len(self.programs) > before:
             self.programs.positions[-1].program = program
         return skipped
@@ -279,6 +264,7 @@ class Game:
     def fork(self) -> Game:
         """An independent game in the same state: neither sees the moves of the other."""
         other = Game.__new__(Game)
+        other.legality = self.legality
         other.programs = self.programs.fork()
         other._in_place = None
         self.mark()
@@ -320,8 +306,9 @@ class Game:
         title = f"{self.kernel.sym_name.data} on {self.machine.name}: {len(self.moves())} legal moves"
         return html_of(title, self.program.text, self.trace.moves)
 
-    def _add(self, step: Step, place: Place, program: Program | None) -> None:
-        self.programs.positions.append(Position(step.resolved, place, program))
+    def _add(self, step: Step, place: Place, program: Program, *, keeps: bool = True) -> None:
+        form = form_of_program(program.nest)
+        self.programs.positions.append(Position(step.resolved, place, program if keeps else None, form))
         self.trace.steps.append(step)
 
     def _cut(self, length: int) -> None:
@@ -333,20 +320,7 @@ def fingerprint_of(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def _confirmed(move: Move, wanted: Transformation[Any], before: Conditions, after: Program, proof: Proof) -> Conditions:
-    """The latest checked conditions, after a move; conditions that its check has proved are not verified.
-
-    Raises IllegalMove if the program after the move has a fault.
-    """
-    confirm(move, malformed(after))
-    proved = proof is not Proof.NOTHING
-    if proved and wanted.keeps_hints and is_used("deferred conditions"):
-        confirm(move, wanted.shortage(before, after) if proof is Proof.ALL_BUT_ROOM else None)
-        return before
-    confirm(move, wanted.breach(before, after, proved=proved))
-    return conditions_of(after)
-
-
-def _described(program: Program, wanted: Transformation[Any], site: Site) -> tuple[Step, Place]:
+def _described(verdict: Verdict) -> tuple[Step, Place]:
     """A move as written in a trace, and its place."""
-    return Step(wanted.at(program, site), wanted.as_move(identify(site))), place_of(program, site)
+    resolved = verdict.transformation.as_move(identify(verdict.site))
+    return Step(verdict.move, resolved), place_of(verdict.program, verdict.site)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import islice
 from typing import overload
 
+from pdojo.dialect.flow.content import Content, form_of_program
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.view.nest import Array, Scope
+from pdojo.transforms.legality.trials import perform
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate
 from pdojo.transforms.site import Dimension, Site
@@ -60,12 +61,8 @@ class Position:
     """The place of the move."""
     program: Program | None
     """The program, whose kernel is never changed; None if it is not kept."""
-    digest: bytes = b""
-    """Digest of the program's text; empty until first use."""
-
-
-def _digest(program: Program) -> bytes:
-    return sha256(program.text.encode()).digest()
+    form: Content
+    """The form of the program; equal for equal texts."""
 
 
 class History(Sequence[Program]):
@@ -107,18 +104,9 @@ class History(Sequence[Program]):
             program = position.program or make(program.copy(), position.move)
             yield program
 
-    def digests(self) -> list[bytes]:
-        """The digest of each program's text; equal for equal texts."""
-        draft: tuple[int, Program] | None = None
-        for number, position in enumerate(self.positions, start=1):
-            if position.digest:
-                continue
-            program = position.program
-            if program is None:
-                before = draft[1] if draft is not None and draft[0] == number - 1 else self.copy(number - 1)
-                draft = number, (program := make(before, position.move))
-            position.digest = _digest(program)
-        return [_digest(self.initial), *(position.digest for position in self.positions)]
+    def forms(self) -> list[Content]:
+        """The form of each program; equal for equal texts."""
+        return [form_of_program(self.initial.nest), *(position.form for position in self.positions)]
 
     def copy(self, number: int) -> Program:
         """A copy of a program, which may be changed."""
@@ -153,6 +141,6 @@ class History(Sequence[Program]):
 
 
 def make(program: Program, move: Move) -> Program:
-    """The program after a legal move; invalidates `program` (`Transformation.perform`)."""
+    """The program after a legal move; invalidates `program`."""
     wanted = instantiate(move)
-    return wanted.perform(program, wanted.resolve(program, move.at))
+    return perform(wanted, program, wanted.resolve(program, move.at))

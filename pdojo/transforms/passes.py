@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.pattern_rewriter import PatternRewriteWalker
+from xdsl.pattern_rewriter import PatternRewriter, PatternRewriteWalker, RewritePattern
 
 from pdojo.dialect.canonical import canonicalize
 from pdojo.dialect.flow.program import Program
@@ -19,7 +20,31 @@ from pdojo.dialect.rules.validate import validate
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.transforms.apply import apply
 from pdojo.transforms.base import Transformation
+from pdojo.transforms.legality.judge import Legality
 from pdojo.transforms.registry import transformation
+from pdojo.transforms.site import kernel_of, sites_at
+
+
+class Everywhere(RewritePattern):
+    """Makes a move wherever it is legal, in xDSL's rewrite walks; one object decides for the whole walk."""
+
+    def __init__(self, move: Transformation[Any]) -> None:
+        self.move = move
+        self.legality = Legality()
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        """Rewrite if `op` is a site and the move is legal."""
+        kernel = kernel_of(op)
+        if kernel is None:
+            return
+        program = Program(kernel, machine_of(kernel), self.legality.known)
+        for site in sites_at(program, self.move.site, op):
+            try:
+                self.legality.make(self.legality.ask(program, self.move, site, foresees=False))
+            except IllegalMove:
+                continue
+            self.move.rewrite(program, site, rewriter)
+            return
 
 
 @dataclass(frozen=True)
@@ -51,7 +76,7 @@ class TransformationPass(ModulePass):
             validate(Program(kernel, machine_of(kernel)))
         if not self.at:
             for kernel in kernels:
-                PatternRewriteWalker(wanted, apply_recursively=False).rewrite_region(kernel.body)
+                PatternRewriteWalker(Everywhere(wanted), apply_recursively=False).rewrite_region(kernel.body)
             return
         if len(kernels) != 1:
             listed = ", ".join(k.sym_name.data for k in op.walk() if isinstance(k, KernelOp)) or "none"

@@ -1,10 +1,9 @@
-"""Promises: facts about a move that make it cheaper, and what they prove about the program after it."""
+"""Promises: facts about a move that make it cheaper."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 from pdojo.dialect.flow.program import Program
@@ -36,11 +35,3 @@ class Promises:
     """
     takes_next: bool | Callable[[Any, Program, Any], bool] = False
     """Whether a local check of a scope also examines the nest of the next node."""
-
-
-class Proof(Enum):
-    """The part of the `conditions` after a move that its check proves."""
-
-    ALL = "all"
-    ALL_BUT_ROOM = "all but the room for buffers"
-    NOTHING = "nothing"

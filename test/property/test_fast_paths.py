@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, cast
 import pytest
 from xdsl.utils.exceptions import VerifyException
 
-from pdojo.dialect.flow import collision
+from pdojo.dialect.flow import collision, content
 from pdojo.dialect.flow import program as program_module
 from pdojo.dialect.flow.collision import Query
 from pdojo.dialect.flow.coverage import common_depth
@@ -41,12 +41,16 @@ from pdojo.dialect.view.build import nest_on
 from pdojo.dialect.view.nest import Access, Array, Input, Nest, Node, Scope, fact
 from pdojo.errors import IllegalMove
 from pdojo.kernels import kernel_names
-from pdojo.transforms import base
 from pdojo.transforms.apply import refused_moves
-from pdojo.transforms.base import Refusal, Transformation
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.copies.footprint import Copy
 from pdojo.transforms.copies.staging import Staging
 from pdojo.transforms.game import Game
+from pdojo.transforms.legality import faults, judge
+from pdojo.transforms.legality.faults import fault
+from pdojo.transforms.legality.judge import Legality, Verdict
+from pdojo.transforms.legality.proofs import Proof, proof_of
+from pdojo.transforms.legality.trials import rehearse
 from pdojo.transforms.storage.sharing import ShareBuffer
 from property.walks import random_texts
 from qa.sizes import small_kernel
@@ -67,11 +71,9 @@ Answers: TypeAlias = Counter[bool]
 """How often a fast path settled a question, and how often not."""
 
 
-Refusals: TypeAlias = Callable[..., Refusal | None]
+Asked: TypeAlias = Callable[..., Verdict]
 
 Checked: TypeAlias = Callable[..., Reason | None]
-
-Check: TypeAlias = Callable[[Transformation[Any], Program, Any], Reason | None]
 
 
 def kernels() -> list[KernelOp]:
@@ -141,7 +143,7 @@ def judge_races_in_shared_memory(monkeypatch: pytest.MonkeyPatch) -> Answers:
         found = loss(self, program, site, host)
         if program.sharing_violation(site.buffer, host.buffer) is None:
             asked[found is None] += 1
-            after = self.rehearse(program, site)
+            after = rehearse(self, program, site)
             race = find_race(after, only={after.nest.arrays[site.name].buffer})
             assert (race is None) == (found is None), (program.text, self.at(program, site), found)
         return found
@@ -166,37 +168,38 @@ def judge_copies_of_what_is_accessed(monkeypatch: pytest.MonkeyPatch) -> Answers
 
 def judge_excerpts(monkeypatch: pytest.MonkeyPatch) -> Answers:
     asked: Answers = Counter()
-    answer = cast(Checked, Transformation._checked)  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
+    answer = cast(Checked, Legality._checked)  # pyright: ignore[reportPrivateUsage]
     random = Random(0)
 
-    def checked(self: Transformation[Any], program: Program, site: Any, *, alone: bool) -> Reason | None:
-        found = answer(self, program, site, alone=alone)
-        asked[self.promises.is_local] += 1
-        if self.promises.is_local and random.random() < SAMPLED:
+    def checked(
+        self: Legality, program: Program, move: Transformation[Any], site: Any, *, alone: bool
+    ) -> Reason | None:
+        found = answer(self, program, move, site, alone=alone)
+        asked[move.promises.is_local] += 1
+        if move.promises.is_local and random.random() < SAMPLED:
             fresh = Program(program.kernel, program.machine, nest=program.nest)
-            assert self.check(fresh, site) == found, (program.text, self.at(program, site), found)
+            assert move.check(fresh, site) == found, (program.text, move.at(program, site), found)
         return found
 
-    monkeypatch.setattr(Transformation, "_checked", checked)
+    monkeypatch.setattr(Legality, "_checked", checked)
     return asked
 
 
 def judge_outlooks(monkeypatch: pytest.MonkeyPatch) -> Answers:
     """What a move leads to in an excerpt is what it leads to in the program."""
     asked: Answers = Counter()
-    foreseen = cast(Check, Transformation._foreseen)  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
-    random = Random(0)
+    foreseen, random = judge.foreseen_fault, Random(0)
 
-    def checked(self: Transformation[Any], program: Program, site: Any) -> Reason | None:
-        found = foreseen(self, program, site)
-        asked[self.promises.is_local] += 1
-        if self.promises.is_local and random.random() < SAMPLED:
+    def checked(move: Transformation[Any], program: Program, site: Any, proof: Proof) -> Reason | None:
+        found = foreseen(move, program, site, proof)
+        asked[move.promises.is_local] += 1
+        if move.promises.is_local and random.random() < SAMPLED:
             fresh = Program(program.kernel, program.machine, nest=program.nest)
-            fault = self.fault(conditions_of(fresh), self.rehearse(fresh, site))
-            assert fault == found, (program.text, self.at(program, site), found, fault)
+            real = fault(move, conditions_of(fresh), rehearse(move, fresh, site))
+            assert real == found, (program.text, move.at(program, site), found, real)
         return found
 
-    monkeypatch.setattr(Transformation, "_foreseen", checked)
+    monkeypatch.setattr(judge, "foreseen_fault", checked)
     return asked
 
 
@@ -214,7 +217,7 @@ def judge_verification(monkeypatch: pytest.MonkeyPatch) -> Answers:
             except VerifyException as error:
                 pytest.fail(f"accepted: {error}")
 
-    monkeypatch.setattr(base, "verify_nest", checked)
+    monkeypatch.setattr(faults, "verify_nest", checked)
     return asked
 
 
@@ -285,7 +288,7 @@ def judge_facts(monkeypatch: pytest.MonkeyPatch) -> Answers:
                 is_anew = False
         return found
 
-    for module in (nest_module, excerpts, capacity, hints, program_module, special_mappings):
+    for module in (nest_module, content, excerpts, capacity, hints, program_module, special_mappings):
         monkeypatch.setattr(module, "fact", checked)
     return asked
 
@@ -310,18 +313,20 @@ def judge_tests_of_nodes(monkeypatch: pytest.MonkeyPatch) -> Answers:
 def judge_moves_that_argue(monkeypatch: pytest.MonkeyPatch) -> Answers:
     """A check that argues about the program after the move is right about it."""
     asked: Answers = Counter()
-    refusal = cast(Refusals, Transformation.refusal)  # pyright: ignore[reportUnknownMemberType]
+    ask = cast(Asked, Legality.ask)
     random = Random(0)
 
-    def checked(self: Transformation[Any], program: Program, site: Any, *, foresees: bool = True) -> Refusal | None:
-        found = refusal(self, program, site, foresees=foresees)
-        if found is None and self.proves(program, site) and random.random() < SAMPLED:
+    def checked(
+        self: Legality, program: Program, move: Transformation[Any], site: Any, *, foresees: bool = True
+    ) -> Verdict:
+        found = ask(self, program, move, site, foresees=foresees)
+        if found.is_legal and proof_of(move, program, site) is Proof.ALL and random.random() < SAMPLED:
             asked[True] += 1
-            fault = self.fault(conditions_of(program), self.rehearse(program, site))
-            assert fault is None, (program.text, self.at(program, site), fault)
+            real = fault(move, conditions_of(program), rehearse(move, program, site))
+            assert real is None, (program.text, found.move, real)
         return found
 
-    monkeypatch.setattr(Transformation, "refusal", checked)
+    monkeypatch.setattr(Legality, "ask", checked)
     return asked
 
 

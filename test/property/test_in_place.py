@@ -30,8 +30,8 @@ def test_the_moves_of_kernels_in_place_are_listed(share: int) -> None:
             game = Game(parse_notation(text)[0], machine(on))
         except InvalidKernel:
             continue
-        for move, refusal in candidates(game.program):
-            assert refusal is None or refusal.move == move, text
+        for verdict in candidates(game.program):
+            assert verdict.refusal is None or verdict.refusal.move == verdict.move, text
         listed += 1
 
 

@@ -18,6 +18,9 @@ from pdojo.kernels import kernel_names
 from pdojo.search.contract.candidates import choices
 from pdojo.transforms.apply import legal
 from pdojo.transforms.game import Game
+from pdojo.transforms.legality.faults import fault
+from pdojo.transforms.legality.proofs import Proof, proof_of
+from pdojo.transforms.legality.trials import rehearse
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation_names
 from qa.sizes import small_kernel
@@ -106,13 +109,14 @@ def test_checks_argue_about_moves_that_are_not_offered(
         moves = [move for other in others for move in candidates_of(other, random)]
         for move in random.sample(moves, min(TRIED, len(moves))):
             try:
-                wanted, site = legal(program, move)
+                verdict = legal(program, move)
             except (IllegalMove, LocationError):
                 continue
-            if wanted.proves(program, site):
+            wanted, site = verdict.transformation, verdict.site
+            if proof_of(wanted, program, site) is Proof.ALL:
                 argued += 1
-                fault = wanted.fault(conditions_of(program), wanted.rehearse(program, site))
-                assert fault is None, (program.text, str(wanted.at(program, site)), fault)
+                found = fault(wanted, conditions_of(program), rehearse(wanted, program, site))
+                assert found is None, (program.text, str(verdict.move), found)
     assert argued >= 100, argued
 
 

@@ -20,6 +20,7 @@ from pdojo.transforms.apply import apply, candidates, refused_moves
 from pdojo.transforms.document import example_of
 from pdojo.transforms.game import Game
 from pdojo.transforms.history import make
+from pdojo.transforms.legality.judge import Legality
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, instantiate, transformation
 from pdojo.transforms.site import identify
@@ -49,7 +50,7 @@ def test_the_examples_leave_no_strangers(name: str) -> None:
     assert applied.inverse is not None
     back = instantiate(applied.inverse)
     site = back.resolve(applied.program, applied.inverse.at)
-    assert back.refusal(applied.program, site) is None
+    assert Legality.of(applied.program).ask(applied.program, back, site).is_legal
     back.inverse(applied.program, site)
     assert not strangers(applied.program.kernel)
     assert not strangers(make(applied.program, applied.inverse).kernel)
@@ -80,9 +81,9 @@ def test_walks_there_and_back(on: str) -> None:
         assert again.trace.steps == game.trace.steps
         assert not strangers(again.kernel)
         assert str(again.kernel) == str(game.kernel)
-        digests = game.programs.digests()
-        assert again.programs.digests() == digests
-        assert [digests.index(digest) for digest in digests] == _first([text for text, _ in expected])
+        forms = game.programs.forms()
+        assert again.programs.forms() == forms
+        assert [forms.index(form) for form in forms] == _first([text for text, _ in expected])
         assert [(program.text, sorted(program.nest.by_id)) for program in again.programs] == expected
         assert again.places == game.places
     assert len(made) > 20, made
@@ -108,8 +109,8 @@ def test_plans_at_once_are_plans_one_by_one(on: str) -> None:
     """Whether moves are made one by one, at once or by replay, the same ones are legal."""
     kernel = parse_notation(MAPPED)[0]
     start = Game(kernel, machine(on))
-    known = [move for move, _ in candidates(start.program) if move.name in ("unmap", "unroll", "map_grid", "map_block")]
-    known += [move for move, _ in candidates(start.program) if move.name in ("swap_scopes", "join_scopes", "unmap")]
+    known = [v.move for v in candidates(start.program) if v.move.name in ("unmap", "unroll", "map_grid", "map_block")]
+    known += [v.move for v in candidates(start.program) if v.move.name in ("swap_scopes", "join_scopes", "unmap")]
     wanted = [instantiate(move).as_move(identify(instantiate(move).resolve(start.program, move.at))) for move in known]
     random = Random(1)
     for _ in range(20):

@@ -16,6 +16,7 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import PdojoError
 from pdojo.transforms.game import Game
+from pdojo.transforms.legality.judge import Legality
 from pdojo.transforms.registry import transformation
 from qa.shrink import lit_test, shrunk
 from qa.walks import FailedWalk, Referee, play
@@ -149,7 +150,9 @@ def walk(game: Game, seed: int, length: int) -> Counter[str]:
         names = MOVES if random.random() < 0.7 else OTHERS
         pairs = [pair for name in names for pair in transformation(name).candidates(game.program)]
         random.shuffle(pairs)
-        drawn = next((pair for pair in pairs if pair[1].refusal(game.program, pair[0]) is None), None)
+        drawn = next(
+            (pair for pair in pairs if Legality.of(game.program).ask(game.program, pair[1], pair[0]).is_legal), None
+        )
         if drawn is None:
             continue
         move = drawn[1].at(game.program, drawn[0])

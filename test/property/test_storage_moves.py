@@ -23,6 +23,7 @@ from pdojo.dialect.view.nest import Array
 from pdojo.transforms.apply import apply
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.common.ordering import rewritten
+from pdojo.transforms.legality.judge import Legality
 from pdojo.transforms.move import Move
 from pdojo.transforms.site import Dimension
 from pdojo.transforms.storage.sharing import ShareBuffer, UnshareBuffer
@@ -104,7 +105,7 @@ def test_legal_or_lossy(seed: int) -> None:
         for _ in range(2):
             moves: list[Move] = []
             for site, move in choices(program):
-                refusal = move.refusal(program, site)
+                refusal = Legality.of(program).ask(program, move, site).refusal
                 if refusal is None:
                     moves.append(move.at(program, site))
                     _check_legal(program, moves[-1])

@@ -9,6 +9,7 @@ import pytest
 from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import workload
 from pdojo.transforms.game import Game
+from pdojo.transforms.legality.judge import Legality
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation
 from qa.random_kernels import random_kernels
@@ -24,7 +25,7 @@ def legal(game: Game, names: tuple[str, ...] = MOVES) -> list[Move]:
         choice.at(game.program, site)
         for name in names
         for site, choice in transformation(name).candidates(game.program)
-        if choice.refusal(game.program, site) is None
+        if Legality.of(game.program).ask(game.program, choice, site).is_legal
     ]
 
 

@@ -36,7 +36,7 @@ t f32 [4] heap
 def verdicts(program: Program) -> list[tuple[str, bool]]:
     """Every candidate, and whether it is legal, as a new program with the same kernel decides."""
     fresh = Program(program.kernel.clone(), program.machine)
-    return [(str(move), refusal is None) for move, refusal in candidates(fresh)]
+    return [(str(verdict.move), verdict.is_legal) for verdict in candidates(fresh)]
 
 
 def wander(kernel: KernelOp, on: str, seed: int, length: int, *names: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pdojo.transforms.base import Refusal
+from pdojo.transforms.legality.judge import Refusal
 from pdojo.transforms.move import Move
 
 

@@ -70,10 +70,10 @@ def preview(state: State, move: Move) -> list[str]:
 def find_candidates(state: State, stopped: Event) -> list[ListedMove] | None:
     """All candidates, legal and refused; None if `stopped` was set before the end."""
     found: list[ListedMove] = []
-    for move, refusal in candidates(state.program):
+    for verdict in candidates(state.program):
         if stopped.is_set():
             return None
-        found.append(ListedMove(move, refusal))
+        found.append(ListedMove(verdict.move, verdict.refusal))
     return found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar, cast
 
+from pdojo.dialect.flow.content import Content
 from pdojo.dialect.flow.shortcut import is_used
 
 MOST_PARTS = 256
@@ -14,9 +15,6 @@ MOST_PARTS = 256
 
 MOST_VERDICTS = 1 << 16
 """Most answers about buffers in the memo."""
-
-Content: TypeAlias = bytes
-"""Digest of all data that an answer depends on: the text of a nest is kilobytes, and the memo holds thousands."""
 
 Verdicts: TypeAlias = dict[Hashable, object]
 """Answers about one content, by question."""

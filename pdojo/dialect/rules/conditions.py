@@ -80,7 +80,7 @@ def _problems(program: Program) -> Iterator[Reason]:
 
 def _all_buffer_problems(program: Program) -> Iterator[Reason]:
     for buffer in program.live_ranges:
-        question = "conditions", uses_content(program, buffer)
+        question = "conditions", uses_content(program.nest, buffer)
         yield from program.known.remembered.verdict(question, lambda b=buffer: tuple(buffer_problems(program, b)))
 
 

@@ -17,8 +17,7 @@ from pdojo.dialect.rules.streams import (
     WORD,
     has_lanes,
     is_streamed,
-    region_limits,
-    regions,
+    stream_limits,
 )
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Leaf, Nest, Scope
@@ -27,8 +26,7 @@ from pdojo.dialect.view.storage import physical_index
 
 def snitch_limits(program: Program) -> Iterator[Reason]:
     """Limits of streams and hardware loops that a program exceeds."""
-    for region in regions(program):
-        yield from region_limits(program, region)
+    yield from stream_limits(program)
     for scope in program.nest.scopes:
         if scope.mapping is Mapping.FREP:
             yield from loop_limits(program, scope)

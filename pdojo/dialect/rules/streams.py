@@ -13,6 +13,7 @@ from math import prod
 
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.flow.collision import ANY, BEFORE, EQUAL, Relation
+from pdojo.dialect.flow.content import region_content
 from pdojo.dialect.flow.coverage import common_depth
 from pdojo.dialect.flow.program import Conflict, Program
 from pdojo.dialect.flow.uses import Use
@@ -23,7 +24,7 @@ from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules.lanes import Stride, known_alignment, stride_over
 from pdojo.dialect.rules.stream_patterns import Pattern, address_in_bytes, condensed, joint_walk, pattern_of
 from pdojo.dialect.view.messages import describe_access, describe_scope
-from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.view.nest import Access, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import physical_index, physical_shape
 from pdojo.math.functions import FUNCTIONS
 
@@ -139,14 +140,19 @@ def has_lanes(leaf: Leaf) -> bool:
 def stream_conflicts(program: Program) -> Iterator[Reason]:
     """Cells that a region writes and reads, or writes by two streams, in an order that streams do not keep."""
     for region in regions(program):
-        conflict = _read_after_write(program, region)
-        if conflict is not None:
-            name = conflict.first_access.array.name
-            yield Reason(f"{describe_scope(region)} reads '{name}' ahead, before it is written", str(conflict))
-        conflict = _write_after_write(program, region)
-        if conflict is not None:
-            name = conflict.first_access.array.name
-            yield Reason(f"{describe_scope(region)} writes '{name}' by two streams, in no known order", str(conflict))
+        question = "conflicts of streams", region_content(program.nest, region)
+        yield from program.known.remembered.verdict(question, lambda r=region: tuple(_conflicts(program, r)))
+
+
+def _conflicts(program: Program, region: Scope) -> Iterator[Reason]:
+    conflict = _read_after_write(program, region)
+    if conflict is not None:
+        name = conflict.first_access.array.name
+        yield Reason(f"{describe_scope(region)} reads '{name}' ahead, before it is written", str(conflict))
+    conflict = _write_after_write(program, region)
+    if conflict is not None:
+        name = conflict.first_access.array.name
+        yield Reason(f"{describe_scope(region)} writes '{name}' by two streams, in no known order", str(conflict))
 
 
 def _read_after_write(program: Program, region: Scope) -> Conflict | None:
@@ -192,8 +198,22 @@ def _write_after_write(program: Program, region: Scope) -> Conflict | None:
     return None
 
 
+def stream_limits(program: Program) -> Iterator[Reason]:
+    """Limits of the machine that the streaming scopes exceed."""
+    for region in regions(program):
+        question = "limits of streams", region_content(program.nest, region)
+        yield from program.known.remembered.verdict(question, lambda r=region: tuple(_own_limits(program, r)))
+        yield from _room_problems(program, region)
+
+
 def region_limits(program: Program, region: Scope) -> Iterator[Reason]:
-    """Limits of the machine that a streaming scope exceeds; `region` may be any scope, treated as streaming."""
+    """Limits of the machine that a scope would exceed as a streaming one."""
+    yield from _own_limits(program, region)
+    yield from _room_problems(program, region)
+
+
+def _own_limits(program: Program, region: Scope) -> Iterator[Reason]:
+    """`region_limits` but for the room of all arrays."""
     machine, where = program.machine, describe_scope(region)
     if not machine.snitch.stream_registers:
         yield Reason(f"{where}: {machine.name} has no stream registers")
@@ -215,17 +235,25 @@ def region_limits(program: Program, region: Scope) -> Iterator[Reason]:
             f"{where} divides lanes, perhaps while a quotient for {describe_access(scalar.access)} is in the divider, "
             "which mixes up the lanes then"
         )
-    used = sum(_bytes_of(program, buffer) for buffer in program.nest.buffers if buffer.memory is not Memory.REGISTER)
+
+
+def _room_problems(program: Program, region: Scope) -> Iterator[Reason]:
+    machine = program.machine
     # Model machines have no such limit.
-    if machine.architecture and used > machine.cache_bytes[-1]:
+    if not (machine.snitch.stream_registers and machine.architecture):
+        return
+    used = program.once("bytes in the core", lambda: _bytes_in_core(program.nest))
+    if used > machine.cache_bytes[-1]:
         yield Reason(
-            f"{where} streams from the memory of the core, which has {machine.cache_bytes[-1]} bytes; the arrays take "
-            f"{used}"
+            f"{describe_scope(region)} streams from the memory of the core, which has {machine.cache_bytes[-1]} bytes; "
+            f"the arrays take {used}"
         )
 
 
-def _bytes_of(program: Program, buffer: Buffer) -> int:
-    return prod(physical_shape(program.nest, buffer)) * byte_width(buffer.dtype)
+def _bytes_in_core(nest: Nest) -> int:
+    """Bytes of all buffers that are not in registers."""
+    buffers = (buffer for buffer in nest.buffers if buffer.memory is not Memory.REGISTER)
+    return sum(prod(physical_shape(nest, buffer)) * byte_width(buffer.dtype) for buffer in buffers)
 
 
 def _access_problem(program: Program, leaf: Leaf, access: Access, region: Scope) -> Reason | None:

@@ -52,7 +52,7 @@ def visibility_problems(program: Program) -> Iterator[Reason]:
     """Buffers in memory that some of their accesses cannot reach."""
     for buffer in program.live_ranges:
         if buffer.memory is not Memory.HEAP:
-            question = "memory", uses_content(program, buffer)
+            question = "memory", uses_content(program.nest, buffer)
             problem = program.known.remembered.verdict(question, lambda b=buffer: memory_problem(program, b))
             if problem is not None:
                 yield problem
@@ -281,7 +281,7 @@ def _thread_part(expression: Expr, leaf: Leaf) -> tuple[tuple[Mapping, int, int]
 
 def _thread_bytes(program: Program, buffer: Buffer) -> int:
     """`thread_bytes`, cached with the uses of the buffer."""
-    question = "bytes of a thread", uses_content(program, buffer)
+    question = "bytes of a thread", uses_content(program.nest, buffer)
     return program.known.remembered.verdict(question, lambda: thread_bytes(program, buffer))
 
 

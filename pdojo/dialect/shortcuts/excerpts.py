@@ -11,15 +11,15 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from pdojo.dialect.attributes import Memory
-from pdojo.dialect.flow.content import digest_of, uses_content
+from pdojo.dialect.flow.content import Content, content, content_of, declared, uses_content
 from pdojo.dialect.flow.program import Program
-from pdojo.dialect.flow.remembered import Content, Part, Verdicts
+from pdojo.dialect.flow.remembered import Part, Verdicts
 from pdojo.dialect.flow.shortcut import is_used
 from pdojo.dialect.rules.capacity import MOST_STATEMENTS, Growth, limit_of, load_of, register_spans
 from pdojo.dialect.rules.lanes import bytes_in_memory
 from pdojo.dialect.view.copying import copy_nest
 from pdojo.dialect.view.grids import is_in_grid
-from pdojo.dialect.view.nest import Buffer, Leaf, Node, buffers_of, fact, leaves_of, subtree
+from pdojo.dialect.view.nest import Buffer, Node, buffers_of, fact, leaves_of, subtree
 from pdojo.dialect.view.storage import accesses_of
 
 LARGE = 32
@@ -102,18 +102,6 @@ def _root(node: Node) -> Node:
     return node.chain[0] if node.chain else node
 
 
-def _digest_of(node: Node) -> Content:
-    """The digest of a node's text and of its identifiers."""
-    from pdojo.dialect.notation.printer import scope_text, tree_lines
-
-    def digest() -> Content:
-        if isinstance(node, Leaf):
-            return digest_of(node.id, *tree_lines([node]))
-        return digest_of(node.id, scope_text(node), [_digest_of(child) for child in node.children])
-
-    return fact(node.facts, "content", digest)
-
-
 def _joined(program: Program) -> list[set[int]]:
     """By position of a top-level node, the positions of all nodes that a question about it depends on."""
     joined = [{place} for place in range(len(program.nest.children))]
@@ -134,21 +122,14 @@ def _binds(buffer: Buffer) -> bool:
 
 
 def _content(program: Program, roots: Sequence[Node], used: frozenset[Buffer]) -> Content:
-    """The digest of an excerpt: the declarations that it uses, its text, its identifiers."""
-    from pdojo.dialect.notation.printer import declaration_line
-
-    order = program.once("declared", lambda: {buffer: k for k, buffer in enumerate(program.nest.buffers)})
-    lines = program.nest.of_declarations
-    declarations = [
-        fact(lines, f"line of {buffer.names[0]}", lambda b=buffer: declaration_line(b))
-        for buffer in sorted(used, key=order.__getitem__)
-    ]
-    return digest_of(declarations, [_digest_of(root) for root in roots])
+    """The content of an excerpt: the declarations that it uses, and its nodes."""
+    declarations = tuple(declared(buffer) for buffer in program.nest.buffers if buffer in used)
+    return content(declarations, *map(content_of, roots))
 
 
-def content_of(program: Program, buffer: Buffer) -> Hashable:
+def content_of_buffer(program: Program, buffer: Buffer) -> Hashable:
     """All data that moves on one buffer depend on: its uses, and the other users of memory."""
-    return uses_content(program, buffer), program.once("memory use", lambda: _memory_use(program))
+    return uses_content(program.nest, buffer), program.once("memory use", lambda: _memory_use(program))
 
 
 def _memory_use(program: Program) -> tuple[object, ...]:

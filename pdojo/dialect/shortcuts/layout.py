@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.flow.content import chain_text, digest_of, uses_content
+from pdojo.dialect.flow.content import Content, chain_content, content, content_of, uses_content
 from pdojo.dialect.flow.program import Program
-from pdojo.dialect.flow.remembered import Content, Verdicts
-from pdojo.dialect.notation.printer import tree_lines
+from pdojo.dialect.flow.remembered import Verdicts
 from pdojo.dialect.rules.capacity import LIMITED, limit_of, load_of
 from pdojo.dialect.rules.lanes import bytes_in_memory
 from pdojo.dialect.rules.threads import thread_bytes
@@ -40,14 +39,13 @@ def has_patterns(program: Program) -> bool:
 
 
 def accesses_content(program: Program, buffer: Buffer) -> Content:
-    """The digest of a buffer, the statements that access it, and the scopes around them."""
+    """The content of a buffer, the statements that access it, and the scopes around them."""
     return program.once(("accesses", buffer), lambda: _accesses_content(program, buffer))
 
 
 def _accesses_content(program: Program, buffer: Buffer) -> Content:
     users = _users(program, buffer)
-    texts = [(chain_text(leaf), *tree_lines([leaf])) for leaf in users]
-    return digest_of(uses_content(program, buffer), texts)
+    return content(uses_content(program.nest, buffer), *((chain_content(leaf), content_of(leaf)) for leaf in users))
 
 
 def _users(program: Program, buffer: Buffer) -> list[Leaf]:

@@ -8,6 +8,7 @@ from random import Random
 from typing import TypeVar
 
 from pdojo.dialect.flow.program import Program
+from pdojo.transforms.legality.judge import Legality
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import AnyTransformation, transformation, transformation_names
 from pdojo.transforms.site import Site, identify
@@ -29,7 +30,7 @@ class MoveCandidate:
 
     def is_legal(self, program: Program) -> bool:
         """True if the move is legal; `program` is the site's program."""
-        return self.transformation.refusal(program, self.site) is None
+        return Legality.of(program).ask(program, self.transformation, self.site).is_legal
 
     def take_rehearsed(self, program: Program) -> Program | None:
         """The program after the move if the legality check has just made it, else None; the site's program then drops

@@ -18,6 +18,7 @@ from pdojo.search.neighbourhoods.lengths import Limits
 from pdojo.search.neighbourhoods.mutate import Mutate
 from pdojo.transforms.apply import legal
 from pdojo.transforms.game import Game, fingerprint_of
+from pdojo.transforms.legality.trials import rehearse
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation, transformation_names
 
@@ -87,7 +88,7 @@ class Action:
             return self._program
         if self.is_run:
             return self._run.program
-        return self._after or self._choice.transformation.rehearse(self._program, self._choice.site)
+        return self._after or rehearse(self._choice.transformation, self._program, self._choice.site)
 
     @cached_property
     def text(self) -> str:
@@ -205,7 +206,8 @@ def actions_of(game: Game, rules: Rules, random: Random, mates: Sequence[Sequenc
 
 def action_of_move(game: Game, move: Move) -> Action:
     """The action of one move. Raises IllegalMove or LocationError if it is not legal."""
-    return Action(game, MoveCandidate(*legal(game.program, move)))
+    verdict = legal(game.program, move)
+    return Action(game, MoveCandidate(verdict.transformation, verdict.site))
 
 
 def _stream(game: Game, is_run: bool, beside: bool, random: Random | None) -> Iterator[Action]:

@@ -22,6 +22,7 @@ from pdojo.search.neighbourhoods.drawing import draw
 from pdojo.search.neighbourhoods.proposals import Edit, Proposals
 from pdojo.search.neighbourhoods.sizes import other_sizes
 from pdojo.transforms.game import Game, Skipped
+from pdojo.transforms.legality.judge import Legality
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate, transformation, transformation_names
 
@@ -51,7 +52,7 @@ def _with(moves: Sequence[Move], at: int, other: Move) -> list[Move]:
 def _is_legal(program: Program, move: Move) -> bool:
     """True if a move is legal; its location must exist."""
     made = instantiate(move)
-    return made.refusal(program, made.resolve(program, move.at)) is None
+    return Legality.of(program).ask(program, made, made.resolve(program, move.at)).is_legal
 
 
 def threads(game: Game, random: Random) -> Edit | None:

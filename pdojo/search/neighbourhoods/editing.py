@@ -77,17 +77,17 @@ class Editor:
         """Drop moves between two equal programs, which only hide the other moves from edits."""
         game = self.game
         moves = [step.resolved for step in game.trace.steps]
-        digests = game.programs.digests()
-        latest = {digest: number for number, digest in enumerate(digests)}
+        forms = game.programs.forms()
+        latest = {form: number for number, form in enumerate(forms)}
         kept: list[Move] = []
-        at = latest[digests[0]]
+        at = latest[forms[0]]
         while at < len(moves):
             kept.append(moves[at])
-            at = latest[digests[at + 1]]
+            at = latest[forms[at + 1]]
         if len(kept) < len(moves):
             game.become(kept)
             # Moves fail to replay if the shorter trace names their nodes differently.
-            if game.programs.digests()[-1] != digests[-1]:
+            if game.programs.forms()[-1] != forms[-1]:
                 game.become(moves)
 
     # Insertions

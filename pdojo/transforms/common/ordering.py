@@ -29,6 +29,7 @@ from pdojo.transforms.api import (
     Use,
     describe_scope,
     find_race,
+    foresee,
     private_scope,
 )
 
@@ -62,7 +63,7 @@ def carried(text: str, conflict: Conflict) -> Reason:
 
 def rewritten(program: Program, move: Move, site: Site) -> Program:
     """The program after a transformation at a site; legality is not checked."""
-    return move.foreseen(program, site)
+    return foresee(move, program, site)
 
 
 def folded_buffers(leaves: Iterable[Leaf]) -> list[Buffer]:

@@ -36,10 +36,13 @@ from pdojo.transforms.api import (
     describe_access,
     describe_scope,
     describe_use,
+    fault,
+    foresee,
     fresh_id,
     index_bounds,
     is_special,
     is_used,
+    rehearse,
     stride_over,
     uninitialised,
     unreached,
@@ -198,12 +201,12 @@ class Staging(Transformation[Scope]):
 
     def tried(self, program: Program, site: Scope) -> Reason | None:
         """The fault of the program with the copy: bounds, missing values, its conditions; None if there is none."""
-        after = self.rehearse(program, site)
+        after = foresee(self, program, site)
         name = next(iter(after.nest.arrays.keys() - program.nest.arrays.keys()))
         copy, source = after.nest.arrays[name], after.nest.arrays[self.array]
         return (
             self.beyond(after, site, copy)
-            or self.fault(conditions_of(program), after)
+            or fault(self, conditions_of(program), after)
             or _unwritten_reason(after, source)
         )
 
@@ -285,7 +288,7 @@ class Staging(Transformation[Scope]):
     def inverse(self, program: Program, site: Scope) -> Move:
         """Access the array itself again; its name is given if the copy could be mistaken for another array's."""
         name = self.copy_name(program)
-        after = self.rehearse(program, site)
+        after = rehearse(self, program, site)
         several = len(list(staged(after, after.nest.arrays[name]))) > 1
         return Move("unstage", name, (("array", self.array),) if several else ())
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from pdojo.transforms.api import Array, Move, PatternRewriter, Program, Reason, Scope, Transformation
+from pdojo.transforms.api import Array, Move, PatternRewriter, Program, Reason, Scope, Transformation, rehearse
 from pdojo.transforms.common.redirecting import redirect
 from pdojo.transforms.copies.copy_nests import Staged, staged
 from pdojo.transforms.copies.staging import FORMS, StageIn, StageOut, Staging
@@ -80,7 +80,7 @@ class Unstage(Transformation[Array]):
         wanted = _text(program)
         for form in FORMS:
             move = kind(found.source.name, found.copy.buffer.memory.value, form, found.copy.name)
-            if move.check(without, scope) is None and _text(move.rehearse(without, scope)) == wanted:
+            if move.check(without, scope) is None and _text(rehearse(move, without, scope)) == wanted:
                 unnamed = replace(move, into="")
                 return unnamed if unnamed.copy_name(without) == move.into else move
         return None

@@ -21,6 +21,7 @@ from pdojo.transforms.api import (
     accesses_of,
     conditions_of,
     describe_access,
+    fault,
     locate,
     number_of,
     web_of,
@@ -97,7 +98,7 @@ class RenameArray(Transformation[Leaf]):
         buffer = site.output.array.buffer
         if buffer.memory is Memory.HEAP and not any(buffer.reuse) and not buffer.hints.data:
             return None
-        return self.fault(conditions_of(program), rewritten(program, self, site))
+        return fault(self, conditions_of(program), rewritten(program, self, site))
 
     def _name(self, program: Program, site: Leaf) -> str:
         return self.into or fresh_name(program.nest.arrays, site.output.array.name)

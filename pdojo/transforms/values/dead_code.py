@@ -33,6 +33,7 @@ from pdojo.transforms.api import (
     describe_access,
     describe_scope,
     element_uses,
+    fault,
     fragment_text,
     fresh_id,
     leaves_of,
@@ -104,7 +105,7 @@ class DeleteOp(Transformation[Leaf]):
             return reason
         if len(program.nest.siblings(topmost(site))) == 1:
             return Reason("the kernel would have no op left")
-        return self.fault(conditions_of(program), rewritten(program, self, site))
+        return fault(self, conditions_of(program), rewritten(program, self, site))
 
     def _declaration(self, program: Program, site: Leaf) -> Array | None:
         """The array whose declaration is deleted with the statement; None if it stays."""
@@ -177,7 +178,7 @@ class InsertOp(Transformation[Scope | Leaf]):
         if (declared(fragment, program.nest) is None) is not (self.declare == ""):
             return Reason("'declare' declares no buffer")
         after = rewritten(program, self, site)
-        return self.fault(conditions_of(program), after) or self._changes(after, program)
+        return fault(self, conditions_of(program), after) or self._changes(after, program)
 
     @staticmethod
     def _changes(after: Program, program: Program) -> Reason | None:

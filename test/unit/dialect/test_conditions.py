@@ -24,6 +24,7 @@ from pdojo.transforms.apply import apply, legal_moves
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
+from pdojo.transforms.passes import Everywhere
 from pdojo.transforms.promises import Promises
 from pdojo.transforms.trace import Step
 
@@ -228,7 +229,7 @@ def test_what_integer_sets_do_not_settle_is_left_to_checks_that_prove_it(monkeyp
 def test_patterns_ask_the_program_after() -> None:
     kernel = parse_notation(RACE)[0]
     before = print_notation(kernel)
-    PatternRewriteWalker(WrongMapping()).rewrite_region(kernel.body)
+    PatternRewriteWalker(Everywhere(WrongMapping())).rewrite_region(kernel.body)
     assert print_notation(kernel) == before
 
 

@@ -7,7 +7,7 @@ import pytest
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
-from pdojo.dialect.shortcuts.excerpts import content_of, excerpt_of
+from pdojo.dialect.shortcuts.excerpts import content_of_buffer, excerpt_of
 
 KERNEL = "kernel k(x) -> (y, z)\nx f32 [8] heap\ny f32 [8] heap\nz f32 [8] heap\n"
 
@@ -85,7 +85,7 @@ PLAIN = ("heap", "8", "0", "=")
 
 def content(body: str) -> object:
     state = program(body)
-    return content_of(state, state.nest.arrays["t"].buffer)
+    return content_of_buffer(state, state.nest.arrays["t"].buffer)
 
 
 def test_the_content_of_a_buffer_leaves_out_what_does_not_matter() -> None:

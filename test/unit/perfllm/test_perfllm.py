@@ -33,6 +33,7 @@ from pdojo.search.features.structure import named_structure, structure
 from pdojo.search.neighbourhoods.drawing import useful
 from pdojo.search.strategies import strategy
 from pdojo.transforms.game import Game
+from pdojo.transforms.legality.trials import rehearse
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 MACHINE = machine("x86-64-zen4")
@@ -258,7 +259,7 @@ def test_moves_change_the_features() -> None:
         random = Random(total)
         for choice, _ in zip(legal_candidates(program, random), range(24), strict=False):
             if useful([choice], program):
-                after = choice.transformation.rehearse(program, choice.site)
+                after = rehearse(choice.transformation, program, choice.site)
                 same += structure(after.nest, MACHINE) == before
                 total += 1
     assert total > 200

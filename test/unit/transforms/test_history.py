@@ -88,8 +88,8 @@ def test_programs_are_what_they_were() -> None:
     assert len(set(expected)) == len(expected)
     game = replayed()
     assert texts(game) == expected
-    assert len(set(game.programs.digests())) == len(expected)
-    assert game.programs.digests() == by_hand().programs.digests()
+    assert len(set(game.programs.forms())) == len(expected)
+    assert game.programs.forms() == by_hand().programs.forms()
     for order in (range(len(expected)), reversed(range(len(expected)))):
         game = replayed()
         assert {k: game.programs[k].text for k in order} == dict(enumerate(expected))
@@ -149,11 +149,11 @@ def test_a_replay_that_breaks_off_leaves_a_game(monkeypatch: pytest.MonkeyPatch)
 
     add = game._add  # pyright: ignore[reportPrivateUsage]
 
-    def interrupted(step: Step, place: Place, program: Program | None) -> None:
+    def interrupted(step: Step, place: Place, program: Program, *, keeps: bool = True) -> None:
         # The kernel is changed already, and the move is not made.
         if len(game.trace.steps) == 5:
             raise KeyboardInterrupt
-        add(step, place, program)
+        add(step, place, program, keeps=keeps)
 
     monkeypatch.setattr(game, "_add", interrupted)
     with pytest.raises(KeyboardInterrupt):

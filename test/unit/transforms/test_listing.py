@@ -85,8 +85,8 @@ def test_the_list_is_that_of_rehearsals(monkeypatch: pytest.MonkeyPatch, played:
     game = Game(parse_notation(chain(4))[0], machine("x86-64-avx2"))
     if played:
         play_pass("heuristic", game)
-    listed = [(move, refusal is None) for move, refusal in candidates(game.program)]
+    listed = [(verdict.move, verdict.is_legal) for verdict in candidates(game.program)]
     tried = Game(game.kernel, machine("x86-64-avx2"))
     for name in transformation_names():
         monkeypatch.setattr(transformation(name), "promises", Promises())
-    assert [(move, refusal is None) for move, refusal in candidates(tried.program)] == listed
+    assert [(verdict.move, verdict.is_legal) for verdict in candidates(tried.program)] == listed

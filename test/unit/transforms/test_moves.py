@@ -23,6 +23,7 @@ from pdojo.transforms.apply import apply, legal_moves
 from pdojo.transforms.game import Game
 from pdojo.transforms.mapping.cpu import Unroll
 from pdojo.transforms.move import Move, parse_moves
+from pdojo.transforms.passes import Everywhere
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 from pdojo.transforms.storage.slots import ReuseDims
 from pdojo.transforms.structure.fusion import JoinScopes
@@ -367,7 +368,7 @@ class TestPatterns:
         mine = kernel(text)
         canonicalize(mine)
         for pattern in patterns:
-            PatternRewriteWalker(pattern, apply_recursively=False).rewrite_region(mine.body)
+            PatternRewriteWalker(Everywhere(pattern), apply_recursively=False).rewrite_region(mine.body)
             mine.verify()
         assert equivalent(kernel(text), mine) is None
         return print_notation(mine).partition("\n\n")[2]
@@ -378,7 +379,7 @@ class TestPatterns:
     def test_a_walk_to_the_end(self) -> None:
         mine = kernel(SOFTMAX)
         canonicalize(mine)
-        PatternRewriteWalker(JoinScopes()).rewrite_region(mine.body)
+        PatternRewriteWalker(Everywhere(JoinScopes())).rewrite_region(mine.body)
         assert equivalent(kernel(SOFTMAX), mine) is None
         assert print_notation(mine).partition("\n\n")[2].splitlines()[0] == "4"
         assert not [m for m in legal_moves(Program(mine, TOY)) if m.name == "join_scopes"]
@@ -386,10 +387,10 @@ class TestPatterns:
     def test_only_where_legal(self) -> None:
         mine = kernel(SOFTMAX)
         canonicalize(mine)
-        PatternRewriteWalker(ReuseDims(), apply_recursively=False).rewrite_region(mine.body)
+        PatternRewriteWalker(Everywhere(ReuseDims()), apply_recursively=False).rewrite_region(mine.body)
         assert print_notation(mine) == print_notation(kernel(SOFTMAX))
-        PatternRewriteWalker(JoinScopes()).rewrite_region(mine.body)
-        PatternRewriteWalker(ReuseDims(), apply_recursively=False).rewrite_region(mine.body)
+        PatternRewriteWalker(Everywhere(JoinScopes())).rewrite_region(mine.body)
+        PatternRewriteWalker(Everywhere(ReuseDims()), apply_recursively=False).rewrite_region(mine.body)
         flags = {b.names[0]: b.reuse for b in nest_of(mine).buffers}
         assert flags["m"] == flags["s"] == (True,)
         assert flags["e"] == (True, False)

@@ -25,6 +25,7 @@ from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules.conditions import buffer_problems, conditions_of
 from pdojo.dialect.verification.mappings import misplaced_mapping
 from pdojo.transforms.base import Transformation
+from pdojo.transforms.legality.faults import breach, fault
 from pdojo.transforms.mapping.scope import MapScope
 from pdojo.transforms.mapping.unmap import storage_reason
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
@@ -192,7 +193,7 @@ def expected(folder: str) -> str:
 CONDITION_REASONS = reasons(buffer_problems, Program)
 """Those that depend on the program after a move only: each is to be shown once, by any transformation."""
 
-CONDITIONS = [conditions_of, misplaced_mapping, *(vars(Transformation)[name] for name in ("fault", "breach"))]
+CONDITIONS = [conditions_of, misplaced_mapping, fault, breach]
 """What asks for them."""
 
 STORAGE_REASONS = reasons(StorageChecks.violation, StorageChecks) | set(sentences(storage_reason))
