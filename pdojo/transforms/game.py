@@ -206,7 +206,7 @@ class Game:
         proof = wanted.proof(program, site)
         after = program.take_rehearsed((wanted, identify(site)))
         if program is state.draft and self.programs.positions:
-            self.programs.positions[-1].program = None
+            self.programs.drop_last()
         elif after is None:
             program = program.copy()
             site = wanted.resolve(program, identify(site))

@@ -75,6 +75,9 @@ class History(Sequence[Program]):
         self.initial = initial
         self.positions: list[Position] = []
         """Positions after each move."""
+        self.keeps_digests = False
+        """Whether a program's digest is computed before the program is dropped; a search that compares the programs of
+        a trace then need not make them again."""
 
     def __len__(self) -> int:
         return 1 + len(self.positions)
@@ -119,6 +122,13 @@ class History(Sequence[Program]):
                 draft = number, (program := make(before, position.move))
             position.digest = _digest(program)
         return [_digest(self.initial), *(position.digest for position in self.positions)]
+
+    def drop_last(self) -> None:
+        """Drop the last program, which is about to be rewritten in place."""
+        last = self.positions[-1]
+        if self.keeps_digests and last.program is not None and not last.digest:
+            last.digest = _digest(last.program)
+        last.program = None
 
     def copy(self, number: int) -> Program:
         """A copy of a program, which may be changed."""

@@ -35,6 +35,7 @@ class Editor:
 
     def __init__(self, game: Game, limits: Limits, random: Random) -> None:
         self.game = game
+        game.programs.keeps_digests = True
         self._limits = limits
         self._random = random
         self._exhausted: dict[Move, Program] = {}

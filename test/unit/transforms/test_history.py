@@ -83,6 +83,18 @@ def test_few_of_the_programs_are_kept() -> None:
     assert game.programs[STRIDE] is game.programs[STRIDE]
 
 
+def test_digests_that_are_kept_are_those_of_the_programs_made_again() -> None:
+    game = replayed()
+    moves = [step.resolved for step in game.trace.steps]
+    kept = Game(game.initial.kernel, game.machine)
+    kept.programs.keeps_digests = True
+    with kept.in_place() as is_sound:
+        kept.apply_all(moves)
+        assert is_sound()
+    assert all(position.program is None and position.digest for position in kept.programs.positions[1:-1])
+    assert kept.programs.digests() == game.programs.digests()
+
+
 def test_programs_are_what_they_were() -> None:
     expected = list(texts_by_hand())
     assert len(set(expected)) == len(expected)
