@@ -139,6 +139,10 @@ class Expr(_Derived):
     def __add__(self, other: Expr | int) -> Expr:
         if isinstance(other, int):
             return Expr(self.constant + other, self.terms) if other else self
+        if not other.terms:
+            return self + other.constant
+        if not self.terms:
+            return other + self.constant
         return linear(self.constant + other.constant, (*self.terms, *other.terms))
 
     def __sub__(self, other: Expr | int) -> Expr:
@@ -210,7 +214,19 @@ class Expr(_Derived):
 
     def bounds(self, extents: Extents) -> tuple[int, int]:
         """Least and greatest value over the box (exact for linear expressions, otherwise an enclosure)."""
-        rest, remainders = (self, []) if self.is_linear else split_remainders(self)
+        low = high = self.constant
+        for atom, coefficient in self.terms:
+            if not isinstance(atom, int):
+                return self._enclosure(extents)
+            if coefficient > 0:
+                high += coefficient * (extents[atom] - 1)
+            else:
+                low += coefficient * (extents[atom] - 1)
+        return low, high
+
+    def _enclosure(self, extents: Extents) -> tuple[int, int]:
+        """`bounds` of an expression with divisions or lookups."""
+        rest, remainders = split_remainders(self)
         low = high = rest.constant
         for _, divisor, coefficient in remainders:
             low, high = low + min(0, coefficient * (divisor - 1)), high + max(0, coefficient * (divisor - 1))
@@ -227,6 +243,12 @@ class Expr(_Derived):
 
         The variable of a scope with one iteration becomes 0.
         """
+        for atom, _ in self.terms:
+            if not isinstance(atom, int) or atom in replacements or extents[atom] == 1:
+                return self._substituted(replacements, extents)
+        return self
+
+    def _substituted(self, replacements: Mapping[int, Expr], extents: Extents) -> Expr:
         constant, terms = self.constant, list[tuple[Atom, int]]()
         for atom, coefficient in self.terms:
             if not isinstance(atom, int):

@@ -26,15 +26,10 @@ class Mapping(StrEnum):
     STREAM = "s"
     TENSOR = "m"
 
-    @property
-    def is_concurrent(self) -> bool:
-        """Whether iterations may run at the same time: in any order, or, for vectors, in lock step."""
-        return self in _CONCURRENT
-
-    @property
-    def is_threaded(self) -> bool:
-        """Whether iterations may run in any order and interleaving (`p g b w`)."""
-        return self in _CONCURRENT and self is not Mapping.VECTOR
+    is_concurrent: bool
+    """Whether iterations may run at the same time: in any order, or, for vectors, in lock step."""
+    is_threaded: bool
+    """Whether iterations may run in any order and interleaving (`p g b w`)."""
 
     @property
     def declares_tree(self) -> bool:
@@ -57,7 +52,10 @@ class Mapping(StrEnum):
 
 
 _SPECIAL = frozenset((Mapping.GRID, Mapping.BLOCK, Mapping.WARP, Mapping.FREP, Mapping.STREAM, Mapping.TENSOR))
-_CONCURRENT = frozenset((Mapping.PARALLEL, Mapping.VECTOR, Mapping.GRID, Mapping.BLOCK, Mapping.WARP))
+_THREADED = frozenset((Mapping.PARALLEL, Mapping.GRID, Mapping.BLOCK, Mapping.WARP))
+for _each in Mapping:
+    _each.is_threaded = _each in _THREADED
+    _each.is_concurrent = _each.is_threaded or _each is Mapping.VECTOR
 
 
 class Memory(StrEnum):

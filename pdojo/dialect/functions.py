@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
@@ -47,6 +48,7 @@ def is_element_type(element: Attribute) -> bool:
     return element in _NAMES
 
 
+@cache
 def byte_width(dtype: str) -> int:
     """Bytes that one element takes in memory; i1 takes one."""
     element = DTYPES[dtype]

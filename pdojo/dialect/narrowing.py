@@ -1,4 +1,4 @@
-"""Type guards for xDSL's generic attributes, whose parameters `isinstance` leaves unknown."""
+"""Type guards for xDSL's generic attributes, whose parameters `isinstance` leaves unknown; operands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from xdsl.dialects.builtin import (
     MemRefType,
     i64,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation, SSAValue
+
+
+def operands_of(op: Operation) -> tuple[SSAValue, ...]:
+    """The operands of an operation; xDSL's view of them is several times as slow."""
+    return op._operands  # pyright: ignore[reportPrivateUsage]
 
 
 def is_memref(type: Attribute) -> TypeGuard[MemRefType[Attribute]]:

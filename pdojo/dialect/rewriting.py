@@ -61,7 +61,7 @@ def build_op(
                 attributes.append(constant_attr(value))
     return StatementOp(
         output[0].value,
-        maps.of(output[1]).data,
+        maps.of(output[1]),
         attributes,
         [i.array.value for i in inputs if isinstance(i, Access)],
         [chain[depth].iv for depth in maps.used],

@@ -12,10 +12,13 @@ from pdojo.errors import Undecided
 
 def common_depth(leaves: Sequence[Leaf]) -> int:
     """Number of scopes that contain all statements."""
-    chains = [leaf.chain for leaf in leaves]
-    depth = 0
-    while all(len(c) > depth and c[depth] is chains[0][depth] for c in chains):
-        depth += 1
+    first = leaves[0].chain
+    depth = len(first)
+    for leaf in leaves[1:]:
+        chain, shared = leaf.chain, 0
+        while shared < depth and shared < len(chain) and chain[shared] is first[shared]:
+            shared += 1
+        depth = shared
     return depth
 
 

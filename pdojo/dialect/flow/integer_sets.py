@@ -42,15 +42,24 @@ class Answers(Generic[QuestionT, AnswerT]):
         """The answer to a question, which includes all data that the answer depends on. Raises Undecided."""
         if not is_used("memo"):
             return decide()
-        if question not in self._known:
+        # A question is large: hashing it twice would take as long as some answers.
+        found = self._known.get(question, _MISSING)
+        if isinstance(found, _Missing):
             try:
-                self._known[question] = decide()
+                found = decide()
             except Undecided as undecided:
-                self._known[question] = _Open(str(undecided))
-        found = self._known[question]
+                found = _Open(str(undecided))
+            self._known[question] = found
         if isinstance(found, _Open):
             raise Undecided(found.why)
         return found
+
+
+class _Missing:
+    """No answer yet; None is an answer."""
+
+
+_MISSING = _Missing()
 
 
 class _Open:

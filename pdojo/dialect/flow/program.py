@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar
 
 from pdojo.dialect.attributes import Intent, Mapping, Numerics
 from pdojo.dialect.flow.collision import Collisions, Domain, Query, Relation, Witness
@@ -105,7 +105,8 @@ class Program:
         """The answer to a question about this program, decided on first use."""
         if question not in self.verdicts:
             self.verdicts[question] = decide()
-        return cast(AnswerT, self.verdicts[question])
+        found: Any = self.verdicts[question]
+        return found
 
     def rehearsed(self, move: Hashable, make: Callable[[], Program]) -> Program:
         """The program after a move; the latest one is kept, because checks ask several times."""

@@ -47,6 +47,8 @@ def _parse_value(cursor: Cursor) -> Attribute:
 
 def spell_hints(hints: DictionaryAttr) -> str:
     """The text that `parse_hints` reads. Raises NotationError for a value without a text."""
+    if not hints.data:
+        return ""
     return "".join(f"!{name}{_spell_value(name, value)}" for name, value in hints.data.items())
 
 

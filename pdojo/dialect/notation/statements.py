@@ -194,7 +194,7 @@ def _build(
     hints: list[DictionaryAttr] = [a.hints for a in (output, *accesses)]
     return StatementOp(
         output.array.value,
-        maps.of(output.index).data,
+        maps.of(output.index),
         attributes,
         [a.array.value for a in accesses],
         [chain[d].iv for d in maps.used],

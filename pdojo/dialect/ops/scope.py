@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import (
     AffineSetAttr,
@@ -11,7 +12,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     StringAttr,
 )
-from xdsl.ir import Block, BlockArgument, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstraintExpr, AffineConstraintKind, AffineExpr, AffineSet
 from xdsl.irdl import (
     IRDLOperation,
@@ -83,18 +84,17 @@ class ScopeOp(IRDLOperation):
     ) -> None:
         if not isinstance(body, Region):
             body = Region(body or Block(arg_types=[IndexType()]))
-        super().__init__(
-            operands=[guard_ivs],
-            properties={
-                "extent": IntegerAttr(extent, IndexType()),
-                "mapping": MappingAttr(mapping),
-                "intrinsic": None if intrinsic is None else StringAttr(intrinsic),
-                "guard": guard_attr(guard, len(guard_ivs)),
-                "hints": hints if hints is not None and hints.data else None,
-                "id": None if id is None else StringAttr(id),
-            },
-            regions=[body],
-        )
+        properties: dict[str, Attribute | None] = {
+            "extent": IntegerAttr(extent, IndexType()),
+            "mapping": MappingAttr(mapping),
+            "intrinsic": None if intrinsic is None else StringAttr(intrinsic),
+            "guard": guard_attr(guard, len(guard_ivs)),
+            "hints": hints if hints is not None and hints.data else None,
+            "id": None if id is None else StringAttr(id),
+        }
+        # IRDLOperation's constructor, which sorts its arguments by the definition, takes several times as long.
+        present = {name: value for name, value in properties.items() if value is not None}
+        Operation.__init__(self, operands=guard_ivs, properties=present, regions=[body])
 
     @property
     def block(self) -> Block:
@@ -109,7 +109,7 @@ class ScopeOp(IRDLOperation):
     @property
     def count(self) -> int:
         """Number of iterations."""
-        return self.extent.value.data
+        return cast("IntegerAttr[IndexType]", self.properties["extent"]).value.data
 
     @property
     def guard_exprs(self) -> tuple[AffineExpr, ...]:

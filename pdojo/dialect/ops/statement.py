@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
@@ -11,9 +12,11 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     FixedBitwidthType,
     IndexType,
+    IntegerType,
     MemRefType,
     StringAttr,
     UnitAttr,
+    i32,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
@@ -40,7 +43,7 @@ from pdojo.dialect.attributes import (
     LookupAttr,
 )
 from pdojo.dialect.functions import ACCUMULATIONS, accumulation_function, dtype_name, is_element_type
-from pdojo.dialect.narrowing import is_memref
+from pdojo.dialect.narrowing import is_memref, operands_of
 from pdojo.dialect.syntax import (
     Dimension,
     IndexNames,
@@ -104,7 +107,7 @@ class StatementOp(IRDLOperation):
     def __init__(
         self,
         output: SSAValue,
-        output_map: AffineMap,
+        output_map: AffineMapAttr,
         inputs: Sequence[Attribute],
         arrays: Sequence[SSAValue],
         ivs: Sequence[SSAValue],
@@ -116,25 +119,26 @@ class StatementOp(IRDLOperation):
         asynchronous: bool = False,
         lookups: Sequence[LookupAttr] = (),
     ) -> None:
-        super().__init__(
-            operands=[output, arrays, ivs],
-            properties={
-                "function": None if function is None else StringAttr(function),
-                "accumulate": None if accumulate is None else StringAttr(accumulate),
-                "contracted": UnitAttr() if contracted else None,
-                "asynchronous": UnitAttr() if asynchronous else None,
-                "output_map": AffineMapAttr(output_map),
-                "inputs": ArrayAttr(inputs),
-                "lookups": ArrayAttr(lookups) if lookups else None,
-                "hints": hints_attr(hints),
-                "id": None if id is None else StringAttr(id),
-            },
-        )
+        properties: dict[str, Attribute | None] = {
+            "function": None if function is None else StringAttr(function),
+            "accumulate": None if accumulate is None else StringAttr(accumulate),
+            "contracted": UnitAttr() if contracted else None,
+            "asynchronous": UnitAttr() if asynchronous else None,
+            "output_map": output_map,
+            "inputs": ArrayAttr(inputs),
+            "lookups": ArrayAttr(lookups) if lookups else None,
+            "hints": hints_attr(hints),
+            "id": None if id is None else StringAttr(id),
+            "operandSegmentSizes": _segments(len(arrays), len(ivs)),
+        }
+        # IRDLOperation's constructor, which sorts its arguments by the definition, takes several times as long.
+        present = {name: value for name, value in properties.items() if value is not None}
+        Operation.__init__(self, operands=(output, *arrays, *ivs), properties=present)
 
     @property
     def operand_groups(self) -> tuple[SSAValue, Sequence[SSAValue], Sequence[SSAValue]]:
         """`output`, `arrays` and `ivs` in one pass, which is several times as fast as the three properties."""
-        operands = self.operands
+        operands = operands_of(self)
         sizes = self.properties["operandSegmentSizes"]
         assert isinstance(sizes, DenseArrayBase)
         end = 1 + int(sizes.get_values()[1])
@@ -195,6 +199,12 @@ class StatementOp(IRDLOperation):
         return [*self.ivs, *((each.table.data, each.map.data.results[0]) for each in lookups)]
 
 
+@lru_cache(maxsize=1 << 10)
+def _segments(arrays: int, variables: int) -> DenseArrayBase[IntegerType]:
+    """The property for the numbers of operands: one output, arrays, induction variables."""
+    return DenseArrayBase.from_list(i32, [1, arrays, variables])
+
+
 def hints_attr(hints: Sequence[DictionaryAttr] | None) -> ArrayAttr[DictionaryAttr] | None:
     """The property for per-access hints; None if there are none."""
     if hints is None or not any(h.data for h in hints):
@@ -219,7 +229,7 @@ class _OpParser:
         inputs = [self._close(i) for i in self.inputs]
         return StatementOp(
             output,
-            self._map(output_index),
+            AffineMapAttr(self._map(output_index)),
             inputs,
             self.arrays,
             self.names.operands,

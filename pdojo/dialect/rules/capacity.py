@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
+from typing import cast
 
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.flow.program import Program
@@ -11,7 +12,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules.lanes import bytes_in_memory
 from pdojo.dialect.view.grids import is_in_grid
-from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Node, Scope, fact
+from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Node, Scope
 
 UNKNOWN = 1 << 62
 """Byte count of a buffer of unknown size: more than any memory has."""
@@ -82,14 +83,20 @@ def _counts_inside(node: Node, around: Sequence[Scope]) -> tuple[int, int]:
         return 1, 0
     if node in around:
         return _counted(node, around, is_unrolled=node is around[-1] or node.mapping is Mapping.UNROLL)
-    return fact(node.facts, "unrolled", lambda: _counted(node, (), is_unrolled=node.mapping is Mapping.UNROLL))
+    known = cast("tuple[int, int] | None", node.facts.get("unrolled"))
+    if known is None:
+        known = node.facts["unrolled"] = _counted(node, (), is_unrolled=node.mapping is Mapping.UNROLL)
+    return known
 
 
 def _counted(scope: Scope, around: Sequence[Scope], *, is_unrolled: bool) -> tuple[int, int]:
     turns = scope.extent if is_unrolled else 1
-    counts = [_counts_inside(child, around) for child in scope.children]
+    statements = iterations = 0
+    for child in scope.children:
+        inside = _counts_inside(child, around)
+        statements, iterations = statements + inside[0], iterations + inside[1]
     own = turns if is_unrolled or scope.extent == 1 else 0
-    return turns * sum(s for s, _ in counts), own + turns * sum(i for _, i in counts)
+    return turns * statements, own + turns * iterations
 
 
 def is_long(program: Program) -> bool:
@@ -118,12 +125,15 @@ class Load:
     iterations: int
 
     def __sub__(self, other: Load) -> Load:
-        pairs = zip(astuple(self), astuple(other), strict=True)
-        return Load(*(mine - theirs for mine, theirs in pairs))
+        return self + Load(-other.stack, -other.registers, -other.statements, -other.iterations)
 
     def __add__(self, other: Load) -> Load:
-        pairs = zip(astuple(self), astuple(other), strict=True)
-        return Load(*(mine + theirs for mine, theirs in pairs))
+        return Load(
+            self.stack + other.stack,
+            self.registers + other.registers,
+            self.statements + other.statements,
+            self.iterations + other.iterations,
+        )
 
 
 def load_of(program: Program) -> Load:

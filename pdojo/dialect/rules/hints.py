@@ -155,7 +155,7 @@ def buffer_misfit(program: Program, array: Array, kind: str) -> Reason | None:
 
 
 def _mapped_accesses(program: Program) -> Iterator[tuple[Leaf, int, str, int]]:
-    if not program.nest.has("hinted statement", lambda node: isinstance(node, Leaf) and "hints" in node.op.properties):
+    if "hinted statement" not in program.nest.traits:
         return
     for leaf in program.nest.leaves:
         if "hints" not in leaf.op.properties:
@@ -168,8 +168,7 @@ def _mapped_accesses(program: Program) -> Iterator[tuple[Leaf, int, str, int]]:
 
 def owned_hints(program: Program) -> dict[str, Attribute]:
     """The hints of scopes, by identifier, and of buffers, by name."""
-    is_hinted = program.nest.has("hinted scope", lambda node: isinstance(node, Scope) and bool(node.hints.data))
-    scopes = program.nest.scopes if is_hinted else ()
+    scopes = program.nest.scopes if "hinted scope" in program.nest.traits else ()
     found: dict[str, Attribute] = {f"scope %{s.id}": s.hints for s in scopes if s.hints.data}
     buffers = program.nest.buffers
     hinted = fact(program.nest.of_declarations, "hinted", lambda: [b for b in buffers if b.hints.data])
@@ -186,7 +185,7 @@ def unusable_hints(program: Program) -> Iterator[Reason]:
 
     No move leads to such a hint, and removing one could not be undone, so no game starts with one.
     """
-    for leaf in program.nest.leaves:
+    for leaf in program.nest.leaves if "hinted statement" in program.nest.traits else ():
         for access in leaf.accesses:
             if access.hints.data and access.array.buffer.memory is Memory.REGISTER:
                 yield Reason(f"{describe_access(access)} has hints, which registers cannot honour; take them out")

@@ -28,7 +28,7 @@ def is_special(program: Program) -> bool:
 
 def _is_special(program: Program) -> bool:
     nest = program.nest
-    special = nest.has("special mapping", lambda node: isinstance(node, Scope) and node.mapping.is_special)
+    special = any(isinstance(trait, Mapping) and trait.is_special for trait in nest.traits)
     shared = fact(nest.of_declarations, "shared", lambda: any(b.memory is Memory.SHARED for b in nest.buffers))
     return special or shared or is_hinted(program) or any(_parallel_problems(program))
 
@@ -61,14 +61,14 @@ def parallel_problem(program: Program, scope: Scope) -> Reason | None:
 
 
 def _parallel_problems(program: Program) -> Iterator[Reason]:
-    if not program.nest.has("parallel", lambda node: isinstance(node, Scope) and node.mapping is Mapping.PARALLEL):
+    if Mapping.PARALLEL not in program.nest.traits:
         return iter(())
     problems = (parallel_problem(program, scope) for scope in program.nest.scopes)
     return (problem for problem in problems if problem is not None)
 
 
 def _tensor_problems(program: Program) -> Iterator[Reason]:
-    if program.nest.has("intrinsic", lambda node: isinstance(node, Scope) and bool(node.intrinsic)):
+    if "intrinsic" in program.nest.traits:
         # Few programs have such scopes, and the import takes time.
         from pdojo.dialect.rules.tensor import tensor_problems
 

@@ -24,7 +24,7 @@ from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules.lanes import Stride, known_alignment, stride_over
 from pdojo.dialect.rules.stream_patterns import Pattern, address_in_bytes, condensed, joint_walk, pattern_of
 from pdojo.dialect.view.messages import describe_access, describe_scope
-from pdojo.dialect.view.nest import Access, Leaf, Nest, Scope
+from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import physical_index, physical_shape
 from pdojo.math.functions import FUNCTIONS
 
@@ -68,11 +68,15 @@ def streams_of(nest: Nest, region: Scope, machine: Machine) -> list[Stream]:
     streams = accesses_of(region)
     if len(streams) <= machine.snitch.stream_registers:
         return streams
+    reads: dict[Buffer, list[Stream]] = {}
+    for stream in streams:
+        if _is_shared(stream):
+            reads.setdefault(stream.access.array.buffer, []).append(stream)
+    joint = {buffer: same for buffer, same in reads.items() if _are_one(nest, region, same)}
     found: list[Stream] = []
     for stream in streams:
-        buffer = stream.access.array.buffer
-        same = [s for s in streams if _is_shared(s) and s.access.array.buffer is buffer]
-        if not _is_shared(stream) or not _are_one(nest, region, same):
+        same = joint.get(stream.access.array.buffer) if _is_shared(stream) else None
+        if same is None:
             found.append(stream)
         elif stream is same[0]:
             found.append(replace(stream, others=tuple((s.leaf, s.access) for s in same[1:])))

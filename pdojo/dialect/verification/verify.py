@@ -5,7 +5,7 @@ Messages name the array, the scope and the position in the tree; the parsers add
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.exception import fail
@@ -39,7 +39,8 @@ def verify_nest(nest: Nest) -> None:
         verify_interface(nest.kernel)
     if not nest.is_declared or not nest.sound.issuperset(nest.buffers):
         verify_declarations(nest.kernel, {buffer.op for buffer in nest.sound if buffer.op is not None})
-    nodes = list(_unsettled(nest.children))
+    nodes = list[Node]()
+    _add_unsettled(nest.children, nodes)
     for node in nodes:
         if not node.sound or not leaves_of(node):
             verify_operation(node.op, len(node.chain) - isinstance(node, Scope))
@@ -54,14 +55,17 @@ def verify_nest(nest: Nest) -> None:
     _verify_binding(nest)
 
 
-def _unsettled(nodes: Iterable[Node]) -> Iterator[Node]:
-    """The nodes to verify: those with an unaccepted subtree, and their grid siblings, whose place depends on them."""
+def _add_unsettled(nodes: Iterable[Node], found: list[Node]) -> None:
+    """Add the nodes to verify: those with an unaccepted subtree, and grid siblings, whose place depends on them."""
     for node in nodes:
-        if not node.settled:
-            yield node
-            yield from _unsettled(node.children if isinstance(node, Scope) else ())
-        elif isinstance(node, Scope) and node.mapping is Mapping.GRID:
-            yield node
+        if isinstance(node, Leaf):
+            if not node.sound:
+                found.append(node)
+        elif not node.settled:
+            found.append(node)
+            _add_unsettled(node.children, found)
+        elif node.mapping is Mapping.GRID:
+            found.append(node)
 
 
 def _verify_tree(nest: Nest) -> None:

@@ -16,7 +16,7 @@ from pdojo.dialect.affine import Expr, const, from_affine, lookup, var
 from pdojo.dialect.attributes import IndexValueAttr, Mapping, Memory
 from pdojo.dialect.functions import byte_width, dtype_name
 from pdojo.dialect.intrinsic import Instructions
-from pdojo.dialect.narrowing import is_float_constant, is_integer_constant, is_memref
+from pdojo.dialect.narrowing import is_float_constant, is_integer_constant, is_memref, operands_of
 from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp, StatementOp
 from pdojo.dialect.syntax import names_of
 from pdojo.dialect.view.nest import (
@@ -31,6 +31,7 @@ from pdojo.dialect.view.nest import (
     Nest,
     Node,
     Scope,
+    fact,
     inside_of,
     subtree,
 )
@@ -58,7 +59,7 @@ def nest_on(
 ) -> Nest:
     """`nest_of` for a given machine; its instructions say which scopes the threads of a warp compute together."""
     nest = nest_of(kernel, before, touched)
-    if nest.has("tensor", lambda node: isinstance(node, Scope) and node.mapping is Mapping.TENSOR):
+    if Mapping.TENSOR in nest.traits:
         nest.intrinsics = machine.intrinsics
     return nest
 
@@ -89,8 +90,6 @@ class _Builder:
         """New nodes."""
         self.gone: list[Node] = []
         """Nodes of the previous view that are gone, without their descendants."""
-        self.changed: list[Node] = []
-        """Top-level nodes that are new or have changed."""
 
     def build(self) -> Nest:
         before = self.before
@@ -113,7 +112,6 @@ class _Builder:
         same_names = [*nest.arrays] == [*before.arrays] and len(nest.arrays) == len(self.arrays)
         nest.is_named = before.is_named and not self.is_late and nest.source[:2] == before.source[:2] and same_names
         if not before.is_used_up:
-            nest.changed, nest.lacked = self.changed, before.lacks
             gone = [node for root in self.gone for node in subtree(root)]
             if self.in_order:
                 leaves = (node for node in (*gone, *self.made) if isinstance(node, Leaf))
@@ -130,7 +128,7 @@ class _Builder:
         while isinstance(op, BufferOp):
             self.declarations.append(op)
             op = op.next_op
-        said: list[Said] = [(each.properties, each.operands[:], _types(each.results)) for each in self.declarations]
+        said: list[Said] = [(each.properties, operands_of(each), _types(each.results)) for each in self.declarations]
         source = (self.kernel.properties, _types(block.args), said)
         if before is not None and before.declarations == self.declarations and before.source == source:
             self.source, self.arrays, self.buffers = before.source, before.values, before.buffers
@@ -202,7 +200,7 @@ class _Builder:
         `kept` says whether the scopes around them are those of the previous view.
         """
         children: list[Node] = []
-        is_same, latest = kept, -1
+        is_same, latest, touched = kept, -1, self.touched if kept else None
         by_op: dict[Operation, Node] = {}
         op = first
         while op is not None:
@@ -211,12 +209,9 @@ class _Builder:
             if before is None or before.op is not op:
                 by_op = by_op or {node.op: node for node in known}
                 before = by_op.get(op)
-            is_untouched = kept and before is not None and self.touched is not None and before not in self.touched
+            is_untouched = before is not None and touched is not None and before not in touched
             if before is not None and (is_untouched or (kept and self._says_the_same(before))):
-                is_as_before = is_untouched or self._update(before)
-                if parent is None and not is_as_before:
-                    self.changed.append(before)
-                is_same = is_as_before and is_same and before.position == position
+                is_same = (is_untouched or self._update(before)) and is_same and before.position == position
                 self.in_order = self.in_order and latest < before.position
                 latest, before.position = before.position, position
                 children.append(before)
@@ -224,9 +219,7 @@ class _Builder:
                 self._declare_late(op)
             else:
                 is_same = False
-                children.append(node := self._node(op, parent, position, before))
-                if parent is None:
-                    self.changed.append(node)
+                children.append(self._node(op, parent, position, before))
             op = op.next_op
         is_same = is_same and len(children) == len(known)
         if kept and not is_same:
@@ -244,9 +237,9 @@ class _Builder:
     def _says_the_same(self, known: Node) -> bool:
         """Whether a node's operation is unchanged and accesses the same arrays."""
         op, source = known.op, known.source
-        if not source or source[0] != op.properties or source[1] != op.operands[:]:
+        if not source or source[0] != op.properties or source[1] != operands_of(op):
             return False
-        return not self.stale or isinstance(known, Scope) or all(a.array not in self.stale for a in known.accesses)
+        return not self.stale or isinstance(known, Scope) or self.stale.isdisjoint([a.array for a in known.accesses])
 
     def _update(self, known: Node) -> bool:
         """Update the children of a kept node; returns whether everything inside is unchanged."""
@@ -271,13 +264,13 @@ class _Builder:
     def _scope(self, op: ScopeOp, parent: Scope | None, position: int, known: Scope | None) -> Scope:
         outer, depths = _around(parent)
         depth, block = len(outer), op.block
-        operands = op.operands[:]
-        source = _source(op, known, operands, tuple(depths[iv] for iv in operands), outer)
+        operands = operands_of(op)
+        source = _source(op, known, operands, tuple([depths[iv] for iv in operands]), outer)
         if known is not None and known.source == source:
             scope = Scope(op, parent, position, depth, known.extent, known.mapping, known.guard, source=source)
         else:
             guard: tuple[Expr, ...] = ()
-            if (conjunction := op.guard) is not None:
+            if "guard" in op.properties and (conjunction := op.guard) is not None:
                 inner = (*(depths[iv] for iv in op.guard_ivs), depth)
                 guard = _converted(conjunction, inner, (*outer, op.count))
             scope = Scope(op, parent, position, depth, op.count, op.mapping.data, guard, source=source)
@@ -286,15 +279,17 @@ class _Builder:
 
     def _leaf(self, op: StatementOp, parent: Scope | None, position: int, known: Leaf | None) -> Leaf:
         extents, around = _around(parent)
-        operands = op.operands[:]
-        depths = tuple(around[value] for value in operands if value in around)
+        operands = operands_of(op)
+        depths = tuple([depth for value in operands if (depth := around.get(value)) is not None])
         source = _source(op, known, operands, depths, extents)
         if known is not None and known.source == source and self._has_same_arrays(known, operands):
             facts = known.output, known.inputs, known.function, known.accumulate
             return Leaf(op, parent, position, 0, *facts, source)
         written, read, _ = op.operand_groups
-        tables = self._lookups(op, depths, extents)
-        hints = iter((NO_HINTS,) * (1 + len(read)) if op.hints is None else op.hints.data)
+        said = op.properties
+        tables = self._lookups(op, depths, extents) if "lookups" in said else ()
+        own = op.hints if "hints" in said else None
+        hints = iter((NO_HINTS,) * (1 + len(read)) if own is None else own.data)
         arrays = iter(read)
         output = Access(self.arrays[written], _converted(op.output_map, depths, extents, tables), next(hints))
         inputs: list[Input] = []
@@ -307,8 +302,7 @@ class _Builder:
                 inputs.append(Index(expression, dtype_name(value.type)))
             else:
                 inputs.append(_constant(value))
-        function = None if op.function is None else op.function.data
-        accumulate = None if op.accumulate is None else op.accumulate.data
+        function, accumulate = _text(said.get("function")), _text(said.get("accumulate"))
         return Leaf(op, parent, position, 0, output, tuple(inputs), function, accumulate, source)
 
     def _lookups(self, op: StatementOp, depths: tuple[int, ...], extents: tuple[int, ...]) -> tuple[Expr, ...]:
@@ -325,6 +319,10 @@ class _Builder:
         return all(self.arrays[v] is a.array for v, a in zip(operands, known.accesses, strict=False))
 
 
+def _text(value: Attribute | None) -> str | None:
+    return value.data if isinstance(value, StringAttr) else None
+
+
 def _source(op: ScopeOp | StatementOp, known: Node | None, *rest: object) -> tuple[object, ...]:
     """The data from which a node's view is computed: the properties of the operation, and its place.
 
@@ -338,8 +336,13 @@ def _source(op: ScopeOp | StatementOp, known: Node | None, *rest: object) -> tup
 
 def _around(parent: Scope | None) -> tuple[tuple[int, ...], dict[SSAValue, int]]:
     """The extents of a scope and its ancestors, and the depths of their variables."""
-    chain = () if parent is None else parent.chain
-    return tuple(scope.extent for scope in chain), {scope.op.iv: scope.depth for scope in chain}
+    if parent is None:
+        return (), {}
+    return parent.extents, fact(parent.facts, "variables", lambda: _variables(parent.chain))
+
+
+def _variables(chain: Sequence[Scope]) -> dict[SSAValue, int]:
+    return {scope.op.iv: scope.depth for scope in chain}
 
 
 @lru_cache(maxsize=1 << 16)

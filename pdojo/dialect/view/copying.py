@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue, SSAValues
 
+from pdojo.dialect.narrowing import operands_of
 from pdojo.dialect.ops import BufferOp
 from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Nest, Node, Scope, inside_of, leaves_of
 
@@ -49,7 +49,7 @@ class Copier:
         declarations = {op: self._op(op) for op in original.body.block.ops if isinstance(op, BufferOp) and op in wanted}
         for buffer in self.declared:
             op, guests = (None if op is None else declarations[op] for op in (buffer.op, buffer.guests))
-            self.buffers[buffer] = replace(buffer, op=op, guests=guests)
+            self.buffers[buffer] = _declared_by(buffer, op, guests)
         for array in (array for array in self.nest.arrays.values() if array.buffer in self.buffers):
             self.arrays[array] = Array(array.name, self.buffers[array.buffer], self.values[array.value])
         children = self._children(roots, None)
@@ -93,7 +93,7 @@ class Copier:
 
     def _source(self, source: tuple[object, ...], op: Operation) -> tuple[object, ...]:
         """`source` with the operands of the copied operation."""
-        return (source[0], op.operands[:], *source[2:]) if source else ()
+        return (source[0], operands_of(op), *source[2:]) if source else ()
 
     def _access(self, access: Access) -> Access:
         return Access(self.arrays[access.array], access.index, access.hints)
@@ -101,8 +101,9 @@ class Copier:
     def _op(self, op: OperationT, *regions: Region) -> OperationT:
         # `Operation.create` fills in defaults, which the operation has already, and successors, which kernels lack.
         copy = op.__class__.__new__(op.__class__)
-        copy.operands = [self.values[value] for value in op.operands]
-        copy.results = SSAValues(OpResult(result.type, copy, k) for k, result in enumerate(op.results))
+        values = self.values
+        copy.operands = [values[value] for value in operands_of(op)]
+        copy.results = SSAValues([OpResult(result.type, copy, k) for k, result in enumerate(op.results)])
         copy.properties, copy.attributes = op.properties.copy(), op.attributes.copy()
         copy.location = op.location
         for region in regions:
@@ -119,4 +120,11 @@ class Copier:
     def _define(self, values: Sequence[SSAValue], copies: Sequence[SSAValue]) -> None:
         for value, copy in zip(values, copies, strict=True):
             self.values[value] = copy
-            copy.name_hint = value.name_hint
+            if (hint := value.name_hint) is not None:
+                copy.name_hint = hint
+
+
+def _declared_by(buffer: Buffer, op: BufferOp | None, guests: BufferOp | None) -> Buffer:
+    """The buffer with the declarations of a copied kernel; `dataclasses.replace` takes several times as long."""
+    facts = buffer.names, buffer.dtype, buffer.shape, buffer.reuse, buffer.memory, buffer.intent, op, buffer.alignment
+    return Buffer(*facts, guests, buffer.swizzles, buffer.source, buffer.constant)

@@ -12,7 +12,7 @@ from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import TypeAlias, TypeVar, cast
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.ir import Attribute, SSAValue
@@ -143,6 +143,20 @@ class Scope:
     """Whether verification has accepted everything inside as well."""
     facts: dict[str, object] = field(init=False, default_factory=dict[str, object])
     """Memo, by name, of facts about the scope, its ancestors, and everything inside."""
+    chain: tuple[Scope, ...] = field(init=False)
+    """The scopes from the outermost to this one."""
+    extents: tuple[int, ...] = field(init=False)
+    """The extents of the scopes in `chain`."""
+    guards: tuple[Expr, ...] = field(init=False)
+    """All guards of the scopes in `chain`."""
+
+    def __post_init__(self) -> None:
+        around = self.parent
+        if around is None:
+            self.chain, self.extents, self.guards = (self,), (self.extent,), self.guard
+        else:
+            self.chain, self.extents = (*around.chain, self), (*around.extents, self.extent)
+            self.guards = (*around.guards, *self.guard)
 
     @property
     def id(self) -> str:
@@ -153,12 +167,7 @@ class Scope:
     def intrinsic(self) -> str:
         """The name of the instruction that computes a scope mapped to a tensor unit; '' for other scopes."""
         found = self.op.properties.get("intrinsic")
-        return found.data if isinstance(found, StringAttr) else ""
-
-    @cached_property
-    def chain(self) -> tuple[Scope, ...]:
-        """The scopes from the outermost to this one."""
-        return (*(self.parent.chain if self.parent else ()), self)
+        return "" if found is None else cast(StringAttr, found).data
 
     @property
     def path(self) -> tuple[int, ...]:
@@ -202,16 +211,29 @@ class Leaf:
     """Whether verification has accepted the statement at its place."""
     facts: dict[str, object] = field(init=False, default_factory=dict[str, object])
     """Memo, by name, of facts about the statement and its ancestors."""
+    chain: tuple[Scope, ...] = field(init=False)
+    """The enclosing scopes, outermost first."""
+    extents: tuple[int, ...] = field(init=False)
+    """Extents of the enclosing scopes, outermost first."""
+    guards: tuple[Expr, ...] = field(init=False)
+    """All guards (`e >= 0`) of the enclosing scopes."""
+    reads: tuple[Access, ...] = field(init=False)
+    """The accesses among the inputs (not the old value of an accumulation)."""
+    accesses: tuple[Access, ...] = field(init=False)
+    """The output access, then the reads."""
+
+    def __post_init__(self) -> None:
+        around = self.parent
+        self.chain, self.extents, self.guards = (
+            ((), (), ()) if around is None else (around.chain, around.extents, around.guards)
+        )
+        self.reads = tuple([i for i in self.inputs if isinstance(i, Access)])
+        self.accesses = (self.output, *self.reads)
 
     @property
     def id(self) -> str:
         """Stable identifier ('' before `assign_ids`)."""
         return _id_of(self.op)
-
-    @cached_property
-    def chain(self) -> tuple[Scope, ...]:
-        """The enclosing scopes, outermost first."""
-        return self.parent.chain if self.parent else ()
 
     @property
     def path(self) -> tuple[int, ...]:
@@ -228,16 +250,6 @@ class Leaf:
         """Number of enclosing scopes."""
         return len(self.chain)
 
-    @cached_property
-    def extents(self) -> tuple[int, ...]:
-        """Extents of the enclosing scopes, outermost first."""
-        return tuple(s.extent for s in self.chain)
-
-    @cached_property
-    def guards(self) -> tuple[Expr, ...]:
-        """All guards (`e >= 0`) of the enclosing scopes."""
-        return tuple(g for s in self.chain for g in s.guard)
-
     @property
     def copies(self) -> int:
         """The number of copies of the statement that unrolled scopes make."""
@@ -246,22 +258,12 @@ class Leaf:
     @property
     def contracted(self) -> bool:
         """Whether product and sum of `z += x * y` round once (written `z fma= x * y`)."""
-        return self.op.contracted is not None
+        return "contracted" in self.op.properties
 
     @property
     def asynchronous(self) -> bool:
         """Whether the copy is asynchronous (`t async= x`): it arrives before the first access that depends on it."""
-        return self.op.asynchronous is not None
-
-    @cached_property
-    def reads(self) -> tuple[Access, ...]:
-        """The accesses among the inputs (not the old value of an accumulation)."""
-        return tuple(i for i in self.inputs if isinstance(i, Access))
-
-    @cached_property
-    def accesses(self) -> tuple[Access, ...]:
-        """The output access, then the reads."""
-        return (self.output, *self.reads)
+        return "asynchronous" in self.op.properties
 
     @property
     def expressions(self) -> tuple[Expr, ...]:
@@ -276,7 +278,7 @@ class Leaf:
 def _hints_of(op: ScopeOp | BufferOp) -> DictionaryAttr:
     # The operation's property is slow, as for identifiers.
     found = op.properties.get("hints")
-    return found if isinstance(found, DictionaryAttr) else NO_HINTS
+    return NO_HINTS if found is None else cast(DictionaryAttr, found)
 
 
 def _id_of(op: ScopeOp | StatementOp) -> str:
@@ -291,6 +293,9 @@ def _known_id(node: Node) -> str:
     found = cast("MappingABC[str, Attribute]", properties).get("id")
     return found.data if isinstance(found, StringAttr) else ""
 
+
+Trait: TypeAlias = Mapping | Literal["hinted scope", "hinted statement", "intrinsic"]
+"""A property of a node that few programs have: the mapping of a scope; hints; an instruction that computes a scope."""
 
 Node: TypeAlias = Scope | Leaf
 
@@ -329,12 +334,6 @@ class Nest:
     """The properties from which arrays and buffers were computed (`build.py`)."""
     values: dict[SSAValue, Array] = field(default_factory=dict[SSAValue, Array])
     """The arrays by SSA value; empty without a source."""
-    changed: list[Node] | None = None
-    """Top-level nodes that are new or have changed since the previous view; None: all."""
-    lacks: set[str] = field(default_factory=set[str])
-    """Names of tests that hold of no node."""
-    lacked: set[str] = field(default_factory=set[str])
-    """`lacks` of the previous view."""
     intrinsics: Sequence[Intrinsic] = ()
     """The instructions of the kernel's machine; empty if it is unknown, or if no scope is mapped to one."""
 
@@ -384,18 +383,10 @@ class Nest:
         """Scopes and statements by stable identifier, in no order."""
         return {node.id: node for node in (*self.scopes, *self.leaves)}
 
-    def has(self, name: str, test: Callable[[Node], bool]) -> bool:
-        """Whether a test holds of some node; the answer for nodes that moves leave alone is kept under `name`.
-
-        The test looks at the node and the scopes around it only.
-        """
-        if name in self.lacks:
-            return False
-        asked = self.changed if self.changed is not None and name in self.lacked else self.children
-        if any(_has(node, name, test) for node in asked):
-            return True
-        self.lacks.add(name)
-        return False
+    @cached_property
+    def traits(self) -> frozenset[Trait]:
+        """The traits of all nodes."""
+        return frozenset[Trait]().union(*[traits_of(root) for root in self.children])
 
     def take_ids(self, before: Nest, gone: Sequence[Node], made: Sequence[Node]) -> None:
         """Derive `by_id` from the previous view's, if computed, without nodes in `gone` and with nodes in `made`."""
@@ -468,15 +459,32 @@ def fact(known: dict[str, object], name: str, decide: Callable[[], FactT]) -> Fa
     """The fact called `name`, computed by `decide` on first use."""
     if name not in known:
         known[name] = decide()
-    return cast(FactT, known[name])
+    found: Any = known[name]
+    return found
 
 
-def _has(node: Node, name: str, test: Callable[[Node], bool]) -> bool:
-    """Whether a test holds of a node or of a node inside it."""
-    if name not in node.facts:
-        inside = node.children if isinstance(node, Scope) else ()
-        node.facts[name] = test(node) or any(_has(child, name, test) for child in inside)
-    return node.facts[name] is True
+def traits_of(node: Node) -> frozenset[Trait]:
+    """The traits of a node and of all nodes inside; as a fact, they survive moves elsewhere."""
+    found = cast("frozenset[Trait] | None", node.facts.get("traits"))
+    if found is None:
+        found = node.facts["traits"] = _traits(node)
+    return found
+
+
+def _traits(node: Node) -> frozenset[Trait]:
+    said = node.op.properties
+    if isinstance(node, Leaf):
+        return _HINTED_STATEMENT if "hints" in said else frozenset()
+    own: set[Trait] = {node.mapping}
+    if said.keys() & {"hints", "intrinsic"}:
+        own |= {"hinted scope"} if node.hints.data else set()
+        own |= {"intrinsic"} if node.intrinsic else set()
+    for child in node.children:
+        own |= traits_of(child)
+    return frozenset(own)
+
+
+_HINTED_STATEMENT: frozenset[Trait] = frozenset({"hinted statement"})
 
 
 def subtree(node: Node) -> Sequence[Node]:

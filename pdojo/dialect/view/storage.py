@@ -18,6 +18,8 @@ from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
 from pdojo.dialect.ops import Swizzle
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
 
+_ZERO = const(0)
+
 
 def slot_index(index: Expr, slots: int, chain: Sequence[Scope]) -> Expr:
     """The slot of an index in one thread's copy, in a dimension of `slots` slots (0: one per index)."""
@@ -25,7 +27,7 @@ def slot_index(index: Expr, slots: int, chain: Sequence[Scope]) -> Expr:
         return index
     if slots == 1:
         lanes = any(_is_lane(chain[v]) for v in index.variables())
-        return _lanes(index, chain) if lanes else const(0)
+        return _lanes(index, chain) if lanes else _ZERO
     return modulo(_without(index, chain, lambda s: s.mapping.is_threaded), slots, [s.extent for s in chain])
 
 
@@ -100,6 +102,10 @@ def physical_shape(nest: Nest, buffer: Buffer) -> tuple[int, ...]:
     """The extents of the buffer in memory; of one thread's copy if the buffer is private."""
     if not any(buffer.reuse):
         return buffer.shape
+    return nest.about_uses(buffer, "physical shape", lambda: _physical_shape(nest, buffer))
+
+
+def _physical_shape(nest: Nest, buffer: Buffer) -> tuple[int, ...]:
     shape = [slots or extent for extent, slots in zip(buffer.shape, buffer.reuse, strict=True)]
     for leaf, access in accesses_of(nest, buffer):
         for dimension, expression in enumerate(physical_index(access, leaf.chain)):

@@ -30,7 +30,13 @@ def _saved(machine: Machine) -> float:
 def _is_worth_starting(builder: PassBuilder, scope: Scope) -> bool:
     """True if threads save more time in one run of a scope than starting them costs, by the model of costs."""
     machine = builder.game.machine
-    return alone(scope, builder.nest, machine) * _saved(machine) >= start_cycles(machine)
+    return _alone(builder, scope) * _saved(machine) >= start_cycles(machine)
+
+
+def _alone(builder: PassBuilder, scope: Scope) -> float:
+    """`alone` in the present program; the questions about threads ask for it several times."""
+    program = builder.game.program
+    return program.once(("cycles alone", scope), lambda: alone(scope, program.nest, program.machine))
 
 
 def share_work(builder: PassBuilder) -> None:
@@ -107,7 +113,7 @@ def _share(builder: PassBuilder, nest: Scope, threads: int) -> None:
 def _cycles(builder: PassBuilder, scope: Scope, threads: int, balanced: float) -> float:
     """Cycles of all runs of a scope that threads share with this balance, with all starts of the threads."""
     machine, runs = builder.game.machine, prod(loop.extent for loop in scope.chain[: scope.depth])
-    return runs * (alone(scope, builder.nest, machine) / (threads * balanced) + start_cycles(machine))
+    return runs * (_alone(builder, scope) / (threads * balanced) + start_cycles(machine))
 
 
 def _why(loop: Scope, threads: int) -> str:
