@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from loaded_library import require_compiler
+
 FORBIDDEN = ("pdojo.search", "pdojo.perfllm")
 COUNT = f"""
 import sys
@@ -81,6 +83,7 @@ def test_torch(tmp_path: Path) -> None:
 
 
 def test_a_library_of_the_pass(tmp_path: Path) -> None:
+    require_compiler()
     assert loaded_by(LIBRARY, tmp_path) == []
 
 

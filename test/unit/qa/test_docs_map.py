@@ -10,7 +10,7 @@ from pkgutil import resolve_name
 import pytest
 
 from pdojo.dialect.ops import PDOJO
-from pdojo.dialect.plugins import BACKENDS, KINDS, MACHINES, TRANSFORMATIONS
+from pdojo.dialect.plugins import BACKENDS, KINDS, MACHINES, PROPOSALS, STRATEGIES, TRANSFORMATIONS
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
@@ -20,7 +20,7 @@ _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 _DOTTED = re.compile(r"`(pdojo(?:\.\w+)+)[`(]")
 SOURCES = sorted(file for part in ("pdojo", "tools", "qa", "benchmarks") for file in (ROOT / part).rglob("*.py"))
 NO_MODULES = {
-    *(MACHINES, TRANSFORMATIONS, BACKENDS, KINDS),
+    *(MACHINES, TRANSFORMATIONS, BACKENDS, KINDS, PROPOSALS, STRATEGIES),
     *("pdojo.shared_bytes", "pdojo.thread_bytes", "pdojo.stack_bytes", "pdojo.workspace_bytes"),
 }
 """Groups of entry points, and attributes of functions."""
