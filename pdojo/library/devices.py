@@ -8,7 +8,6 @@ from itertools import groupby
 from pathlib import Path
 
 from pdojo.backends.backend import CompilesForDevices
-from pdojo.backends.gpu.program import LaunchedCode
 from pdojo.backends.gpu.resources import MissingTool
 from pdojo.backends.gpu.vendors import Vendor
 from pdojo.backends.registry import backend_of
@@ -117,6 +116,8 @@ class _DeviceFiles:
 
     def add(self, device: Level, choices: Sequence[DeviceChoice]) -> None:
         """Compile the programs of a device."""
+        from pdojo.backends.gpu.program import LaunchedCode  # much to load, for few libraries
+
         backend = _backend(device.machine)
         folder = f"{backend.device_folder}/{device.name}"
         loaded: list[tuple[Vendor, LoadedEntry]] = []

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from pdojo.snitch_sim.assembler.instruction import Instruction
 from pdojo.snitch_sim.simulator import causes
 from pdojo.snitch_sim.simulator.configuration import Configuration
-from pdojo.snitch_sim.simulator.float_unit import FloatUnit
 from pdojo.snitch_sim.simulator.integer import DIVIDE, MULTIPLY, quotient_bits
 from pdojo.snitch_sim.simulator.lane import BadStream, Lane
 from pdojo.snitch_sim.simulator.memory import SimulatedMemory
@@ -64,8 +63,8 @@ class Core:
         "_retiring",
         "blocked",
         "crowded",
-        "floats",
         "in_flight",
+        "issue_float",
         "lanes",
         "memory",
         "offload",
@@ -108,7 +107,7 @@ class Core:
         self.trace: list[tuple[int, str, int, int]] | None = None
         self._divider_free = 0
         self._retiring = 0
-        self.floats: FloatUnit
+        self.issue_float: Callable[[FloatOperation, int, bool, int], int]
         self.sequencer: Sequencer
         self.lanes: list[Lane] = []
 
@@ -231,7 +230,7 @@ class Core:
             self.blocked = causes.ORDER
             return False
         self._refuse_repetition(item.instruction, self.sequencer.loops[0] if self.sequencer.active else None)
-        cause = self.floats.issue(operation, item.first, True, now)
+        cause = self.issue_float(operation, item.first, True, now)
         if cause:
             self.blocked, self.refused = cause, True
             return False

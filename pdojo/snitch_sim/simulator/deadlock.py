@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from pdojo.snitch_sim.assembler.instruction import Instruction
 from pdojo.snitch_sim.simulator import causes
+from pdojo.snitch_sim.simulator.core import Core
+from pdojo.snitch_sim.simulator.float_unit import FloatUnit
 from pdojo.snitch_sim.simulator.lane import Lane
-
-if TYPE_CHECKING:
-    from pdojo.snitch_sim.assembler.instruction import Instruction
-    from pdojo.snitch_sim.simulator.simulate import Complex
+from pdojo.snitch_sim.simulator.sequencer import Sequencer
 
 
-def explain(machine: Complex, now: int) -> str:
+def explain(core: Core, sequencer: Sequencer, floats: FloatUnit, now: int) -> str:
     """A message about all that waits: stuck results, the FP subsystem, the offloaded instruction, the core."""
-    found = [*_results(machine, now), *_head(machine, now), *_offloaded(machine), *_core(machine)]
+    found = [*_results(floats, now), *_head(sequencer, floats, now), *_offloaded(core, floats.lanes), *_core(core)]
     return "; ".join(found) if found else "the program is still at work"
 
 
@@ -22,9 +22,9 @@ def _at(i: Instruction) -> str:
     return f"line {i.line} ('{i.text}')"
 
 
-def _results(machine: Complex, now: int) -> list[str]:
-    stuck = [result[1] - 32 for result in machine.floats.pipe if result[0] <= now]
-    lanes = [machine.lanes[number] for number in dict.fromkeys(stuck) if 0 <= number < len(machine.lanes)]
+def _results(floats: FloatUnit, now: int) -> list[str]:
+    stuck = [result[1] - 32 for result in floats.pipe if result[0] <= now]
+    lanes = [floats.lanes[number] for number in dict.fromkeys(stuck) if 0 <= number < len(floats.lanes)]
     return [f"a result for SSR{lane.number} cannot leave the FPU: {_unwritable(lane)}" for lane in lanes]
 
 
@@ -36,8 +36,7 @@ def _unwritable(lane: Lane) -> str:
     return "its buffer is full"
 
 
-def _head(machine: Complex, now: int) -> list[str]:
-    sequencer, floats = machine.sequencer, machine.floats
+def _head(sequencer: Sequencer, floats: FloatUnit, now: int) -> list[str]:
     if sequencer.head is None:
         if not sequencer.active:
             return []
@@ -62,24 +61,23 @@ def _unreadable(lane: Lane) -> str:
     return f"all {lane.length} elements of its stream of line {lane.line} have been read"
 
 
-def _offloaded(machine: Complex) -> list[str]:
-    core = machine.core
+def _offloaded(core: Core, lanes: Sequence[Lane]) -> list[str]:
     if not core.offload:
         return []
     item = core.offload[0]
     if core.blocked != causes.CONFIGURED:
         return [f"{_at(item.instruction)} waits: {causes.MEANINGS.get(causes.NAMES[core.blocked], 'for its turn')}"]
-    lanes = [lane for lane in machine.lanes if lane.pending is not None]
     reasons = [
         f"SSR{lane.number} still has a job that waits behind the one of line {lane.line}: {lane.left()}"
         for lane in lanes
+        if lane.pending is not None
     ]
     return [f"{_at(item.instruction)} waits: {', '.join(reasons)}"]
 
 
-def _core(machine: Complex) -> list[str]:
-    step = machine.core.step
+def _core(core: Core) -> list[str]:
+    step = core.step
     if step is None:
         return []
-    meaning = causes.MEANINGS.get(causes.NAMES[machine.core.stall], "nothing")
+    meaning = causes.MEANINGS.get(causes.NAMES[core.stall], "nothing")
     return [f"the core is at {_at(step.instruction)}: {meaning}"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from pdojo.snitch_sim.assembler.instruction import Instruction
 from pdojo.snitch_sim.simulator import causes
 from pdojo.snitch_sim.simulator.configuration import Configuration
+from pdojo.snitch_sim.simulator.core import Core
 from pdojo.snitch_sim.simulator.fpu import INNER, OUTER, Block, FpuPipeline
 from pdojo.snitch_sim.simulator.lane import Lane
 from pdojo.snitch_sim.simulator.memory import MemoryRequest, Response, SimulatedMemory
@@ -20,9 +21,6 @@ from pdojo.snitch_sim.simulator.operation import (
     OperandView,
 )
 from pdojo.snitch_sim.simulator.rounding import CANONICAL
-
-if TYPE_CHECKING:
-    from pdojo.snitch_sim.simulator.core import Core
 
 CORE_RESPONSES = 2
 """Capacity of the register for the memory's responses to the core (reqrsp_iso.sv, a spill register)."""

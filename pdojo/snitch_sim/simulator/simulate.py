@@ -37,7 +37,8 @@ class Complex:
         self.lanes = [Lane(number, configuration, self.memory) for number in range(configuration.lanes)]
         self.core.lanes = self.lanes
         decoder = Decoder(configuration, self.lanes, program.source)
-        self.floats = self.core.floats = FloatUnit(configuration, self.memory, self.lanes, self.core)
+        self.floats = FloatUnit(configuration, self.memory, self.lanes, self.core)
+        self.core.issue_float = self.floats.issue
         self.sequencer = self.core.sequencer = Sequencer(configuration, decoder)
         self.steps = StepDecoder(self.core, decoder, configuration, program)
         self.core.steps.extend(
@@ -61,7 +62,10 @@ class Complex:
                 return last + 1
             else:
                 now = self._skip(now)
-        raise CycleLimit(f"{self.program.source}: no end after {limit} cycles; {explain(self, now)}")
+        raise CycleLimit(f"{self.program.source}: no end after {limit} cycles; {self._explanation(now)}")
+
+    def _explanation(self, now: int) -> str:
+        return explain(self.core, self.sequencer, self.floats, now)
 
     def _cycle(self, now: int) -> bool:
         """Run one cycle of the units, in the order in which signals pass; returns whether anything happened."""
@@ -117,7 +121,7 @@ class Complex:
         """The next cycle in which something can happen. Raises Deadlock if there is none."""
         following = min(self._times(now), default=0)
         if not following:
-            raise Deadlock(f"{self.program.source}: deadlock in cycle {now}: {explain(self, now)}")
+            raise Deadlock(f"{self.program.source}: deadlock in cycle {now}: {self._explanation(now)}")
         skipped = following - now - 1
         if skipped:
             if self._waiting is not None:
