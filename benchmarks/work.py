@@ -9,14 +9,15 @@ is higher. Both are measured at the kernel's footprint.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from pdojo.backends.calling.arrays import Parameter
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Nest
 from pdojo.kernels import Workload
 
 
@@ -54,15 +55,17 @@ def roofline(work: Work, peak: float | None, copy: float, read: float) -> Roofli
     return Roofline(arithmetic, "arithmetic") if arithmetic > memory else Roofline(memory, "memory")
 
 
-def work_of(workload: Workload, parameters: Sequence[Parameter]) -> Work:
-    """The least work of a workload with these interface arrays."""
+def work_of(workload: Workload) -> Work:
+    """The least work of a workload."""
+    nest = nest_of(workload.instantiate())
+    parameters = parameters_of(nest)
     sizes = {p.name: prod(p.shape) * INTERFACE[p.dtype].itemsize for p in parameters}
     read = sum(sizes[p.name] for p in parameters if p.intent is not Intent.OUT)
     if workload.kernel == "causal_softmax":
         # No row needs elements after its own position.
         read = read * (workload.sizes["L"] + 1) // (2 * workload.sizes["L"])
     written = sum(sizes[p.name] for p in parameters if p.written)
-    return Work(_operations(workload), read, written)
+    return Work(_operations(workload, nest), read, written)
 
 
 def peak_type(workload: Workload) -> str | None:
@@ -145,11 +148,10 @@ _PRODUCTS: dict[str, Callable[[Mapping[str, int]], int]] = {
 """Operations by sizes: two for each summed product (without transforms), five for each element of a causal softmax."""
 
 
-def _operations(workload: Workload) -> int:
+def _operations(workload: Workload, nest: Nest) -> int:
     if workload.kernel in _PRODUCTS:
         return _PRODUCTS[workload.kernel](workload.sizes)
     # The kernel's text is its definition.
     return sum(
-        prod(leaf.extents) * ((leaf.function is not None) + (leaf.accumulate is not None))
-        for leaf in nest_of(workload.instantiate()).leaves
+        prod(leaf.extents) * ((leaf.function is not None) + (leaf.accumulate is not None)) for leaf in nest.leaves
     )
