@@ -82,7 +82,12 @@ class Record:
 
     @property
     def failures(self) -> list[str]:
-        """The reasons for missing results of ours: of the last row, or of every row of a simulated core."""
+        """The reasons for missing results of ours: of the last row, or of every row of a simulated core.
+
+        A record without rows, such as a search, has none.
+        """
+        if not self.rows:
+            return []
         if self.ours is None:
             return ["not measured"]
         ours = [row for row in self.rows if row.library == OURS]

@@ -110,7 +110,7 @@ def add_files(parser: Arguments) -> None:
     add("-o", "--output", metavar="FILE.json", help=f"results; by default a new file in {FOLDER}")
     add("--plots", action=argparse.BooleanOptionalAction, default=True, help="draw plots, where matplotlib is there")
     add("--resume", metavar="FILE", help="go on with an interrupted run (NAME.partial.jsonl), with its settings")
-    add("--show", metavar="FILE.json", help="print the tables of a finished run again")
+    add("--show", metavar="FILE.json", help="print the tables of a run; also of an interrupted one")
 
 
 def _counts(text: str) -> list[int]:
@@ -185,7 +185,7 @@ def run(
     if given.show is not None:
         _refuse_others(parser, given, "show")
         path = Path(given.show)
-        settings, records = read_results(path)
+        settings, records = _read(path)
         check(settings)
         _print(console, settings, records)
         _write_page(console, settings, records, path)
@@ -200,6 +200,14 @@ def run(
         partial = Partial.create(output, settings)
     minutes: int | None = getattr(given, "minutes", None)
     return partial.settings, _complete(console, partial, output, minutes, plots=given.plots)
+
+
+def _read(path: Path) -> tuple[JSON, list[Record]]:
+    """The settings and the records of a finished run, or of one under way. Raises UsageError for any other file."""
+    if not path.name.endswith(".partial.jsonl"):
+        return read_results(path)
+    partial, _ = Partial.resume(path)
+    return partial.settings, partial.records
 
 
 def require_results(records: Sequence[Record]) -> None:
@@ -229,7 +237,8 @@ def _complete(console: Console, partial: Partial, output: Path, minutes: int | N
             jobs = benchmark.jobs(partial.settings, stack)
             missing = [job for job in jobs if not partial.has(job.label, job.threads)]
             if len(missing) < len(jobs):
-                console.print(f"{len(jobs) - len(missing)} of {len(jobs)} are in {partial.path}", soft_wrap=True)
+                known = len(jobs) - len(missing)
+                console.print(f"{known} of {len(jobs)} records are in {partial.path}", soft_wrap=True)
             if "jobs" in partial.settings:
                 _run_in_processes(console, partial, missing, keep, minutes)
             else:

@@ -236,6 +236,14 @@ def test_an_interrupted_run_keeps_what_is_finished(tmp_path: Path) -> None:
     assert json.loads(output.read_text())["summary"]["1"]["fastest_peer"]["geometric_mean"] == pytest.approx(2)
 
 
+def test_an_interrupted_run_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    partial = Partial.create(tmp_path / "r.json", SETTINGS)
+    partial.add(record(MEASURED).data)
+    assert bench.main(["--show", str(partial.path)]) == 0
+    assert "PyTorch: eager, out" in capsys.readouterr().out
+    assert len(Partial.resume(partial.path)[0].records) == 1
+
+
 def test_what_is_whole_is_not_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A benchmark that goes on from elsewhere writes where it would have; its only copy is never opened for writing."""
     monkeypatch.chdir(tmp_path)

@@ -186,7 +186,7 @@ def test_a_killed_experiment_goes_on(tmp_path: Path) -> None:
         file.write('{"kind": "cell", "task": "axpy')
     resume = [sys.executable, "-m", "benchmarks.perfllm", "--resume", str(partial)]
     done = subprocess.run(resume, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert f"{len(before) - 1} of 3 are in" in done.stdout
+    assert f"{len(before) - 1} of 3 records are in" in done.stdout
     settings, records = read_results(path)
     assert [record.data for record in records[: len(before) - 1]] == [json.loads(line) for line in before[1:]]
     assert [record.data["kind"] for record in records] == ["reference", "cell", "cell"]
@@ -247,8 +247,12 @@ def handmade() -> tuple[dict[str, Any], list[Record]]:
             found.append(cell_line(task, "perfllm-max-single", seed, slow))
             found.append(cell_line(task, "best", seed, [[0, 0.1, 1000.0], [350, 2.0, 100.0 + seed]]))
             found.append(cell_line(task, "same", seed, slow))
-    settings = {"benchmark": "perfllm", "grid": {"name": "snitch"}, "environment": {"processor": "a processor"}}
-    frame = {"threads": 1, "cold": False, "rows": []}
+    settings: dict[str, Any] = {
+        "benchmark": "perfllm",
+        "grid": {"name": "snitch"},
+        "environment": {"processor": "a processor"},
+    }
+    frame: dict[str, Any] = {"threads": 1, "cold": False, "rows": []}
     return settings, [Record.from_json({"label": str(k), **frame, **data}) for k, data in enumerate(found)]
 
 

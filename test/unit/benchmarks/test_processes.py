@@ -35,10 +35,14 @@ def obey(word, tell):
 def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Task]:
     """Makes tasks that do what their name says; new processes find their module, unlike those of tests."""
     (tmp_path / "obedient_work.py").write_text(WORK)
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.delitem(sys.modules, "obedient_work", raising=False)
     obey = import_module("obedient_work").obey
-    return lambda word, is_timed=False: Task(word, partial(obey, word), ("kernel", word), is_timed)
+
+    def make(word: str, *, is_timed: bool = False) -> Task:
+        return Task(word, partial(obey, word), ("kernel", word), is_timed)
+
+    return make
 
 
 def run(tasks: list[Task], count: int, runner: Processes | None = None) -> tuple[list[dict[str, Any]], list[str]]:
