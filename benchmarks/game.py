@@ -1,12 +1,14 @@
-"""Speed of the game in processor time of one core.
+"""Speed of the game in processor time of one core, by random walks from the plain program and from the pass's.
 
-By default, it measures states after the heuristic pass: listing legal moves, cold and after a move, and applying moves
-with their fingerprints. `--walks 40` measures random walks of this many moves instead, from the plain program and from
-the pass's: the listing in every state, and a step of a search, which draws 32 actions with their texts and makes a
-move. `--walks` also times the pass itself, and the neighbours of its state on a CPU. `KERNEL@MACHINE` names a machine
-other than `--machine`. With `--limits` the exit code is 1 if a figure exceeds its limit (`LIMITS`, `WALK_LIMITS`).
-`--ablation` plays walks without one shortcut after the other, and prints how many more instructions they take. Garbage
-is collected as rarely as by pdojo's own commands.
+It measures the listing of legal moves in every state, a step of a search, which draws 32 actions with their texts and
+makes a move, the pass itself, and the neighbours of its state on a CPU. `KERNEL@MACHINE` names a machine other than
+`--machine`. With `--limits` the exit code is 1 if a figure exceeds its limit (`LIMITS`). Garbage is collected as rarely
+as by pdojo's own commands.
+
+`--ablation` plays walks without one shortcut after the other, and prints how many more instructions they take.
+
+`--proposers N` compares searches by the analytical model, with proposals from 1 and from N processes: seconds by the
+clock, in turns. The searches are otherwise equal, which is checked.
 """
 
 from __future__ import annotations
@@ -20,31 +22,34 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
+from multiprocessing import get_context
 from random import Random
+from typing import Any
 
+from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 from pdojo_tools.programs import load_kernel
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.tables import table
 from pdojo.backends.common.gc_pause import collect_rarely
-from pdojo.backends.measure import MeasuredProgram as Subject
-from pdojo.backends.measure import Request
-from pdojo.dialect.flow.program import Program
+from pdojo.budget import Budget
+from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.flow.shortcut import NAMES, without
-from pdojo.dialect.machines.registry import machine
-from pdojo.errors import UsageError
+from pdojo.dialect.machines.registry import known_machine
+from pdojo.errors import MeasurementError, UsageError
 from pdojo.passes.passes import play_pass
+from pdojo.passes.scheduled_kernel import make_moves
 from pdojo.search.contract.candidates import legal_candidates
+from pdojo.search.engine.search import search
 from pdojo.search.environment.actions import Action
+from pdojo.search.evaluators.analytical import Analytical
 from pdojo.search.neighbourhoods import neighbourhood
-from pdojo.transforms.apply import apply, legal_moves
+from pdojo.search.strategies import strategy
 from pdojo.transforms.game import Game
 
-LIMITS = {"cold": 500.0, "after a move": 50.0, "apply + fingerprint": 5.0}
-"""Limits in milliseconds."""
-
-WALK_LIMITS = {
+LIMITS = {
     "listing": 60.0,
     "listing, 99 %": 500.0,
     "step": 50.0,
@@ -52,11 +57,7 @@ WALK_LIMITS = {
     "heuristic": 100.0,
     "mutate": 100.0,
 }
-"""Limits in milliseconds, on random walks, for the pass, and for a neighbour."""
-
-KERNELS = ("matmul", "batchnorm", "layernorm", "softmax", "rmsnorm", "reducemean", "relu", "add")
-"""The default kernels."""
-
+"""Limits in milliseconds."""
 WALKED = (
     "softmax",
     "layernorm:16384x1024",
@@ -66,7 +67,8 @@ WALKED = (
     "matmul:1024x1024x1024@nvidia-sm90",
 )
 """The default kernels of random walks."""
-
+SEARCHED = ("softmax:24576x512", "layernorm:4096x4096")
+"""The default kernels of searches."""
 SUCCESSORS = 32
 """Number of actions drawn in a step."""
 
@@ -75,35 +77,6 @@ def _milliseconds(work: Callable[[], object]) -> float:
     start = time.process_time()
     work()
     return (time.process_time() - start) * 1000
-
-
-def _state(name: str, machine_name: str) -> Game:
-    """The heuristic pass's state, before any analysis of its program."""
-    game = Game(load_kernel(name), machine(machine_name))
-    play_pass("heuristic", game)
-    return game
-
-
-def _measure(game: Game, moves: int, random: Random) -> dict[str, float]:
-    program = Program(game.kernel.clone(), game.machine)
-    cold = _milliseconds(lambda: legal_moves(program))
-    legal = legal_moves(program)
-    after = [apply(program, move).program for move in random.sample(legal, min(24, len(legal)))]
-    listings = [_milliseconds(lambda p=p: legal_moves(p)) for p in after]
-    drawn = [random.choice(legal) for _ in range(moves)]
-
-    def play() -> None:
-        for move in drawn:
-            _ = Request(Subject(apply(program, move).program.text, game.machine)).fingerprint
-
-    return {
-        "moves so far": len(game.trace.steps),
-        "legal": len(legal),
-        "cold": cold,
-        "after a move": statistics.median(listings),
-        "worst after a move": max(listings),
-        "apply + fingerprint": _milliseconds(play) / moves,
-    }
 
 
 def _walk(game: Game, moves: int, random: Random) -> tuple[list[float], list[float]]:
@@ -149,9 +122,11 @@ def _proposing(game: Game, name: str, count: int, random: Random) -> float:
     return _milliseconds(propose) / count
 
 
-def _play(name: str, machine_name: str, moves: int, seed: int) -> dict[str, float]:
+def _play(title: str, given: argparse.Namespace) -> dict[str, float]:
     """The figures of random walks, and of the pass if the machine has one."""
-    plain = Game(load_kernel(name), machine(machine_name))
+    name, _, other = title.partition("@")
+    moves, seed = given.walks, given.seed
+    plain = Game(load_kernel(name), known_machine(other or given.machine))
     game = plain.fork()
     try:
         took = _milliseconds(lambda: play_pass("heuristic", game))
@@ -163,6 +138,23 @@ def _play(name: str, machine_name: str, moves: int, seed: int) -> dict[str, floa
         return {**_walked([tuned], moves, Random(seed)), "pass": took}
     near = {kind: _proposing(tuned, kind, moves, Random(seed)) for kind in ("heuristic", "mutate")}
     return {**_walked([plain, tuned], moves, Random(seed)), "pass": took, **near}
+
+
+def _measure(console: Console, given: argparse.Namespace) -> None:
+    """Print the figures of walks. Raises MeasurementError if one exceeds its limit and `--limits` is given."""
+    rows: dict[str, Mapping[str, float]] = {title: _play(title, given) for title in given.kernels or WALKED}
+    titles = list(dict.fromkeys(title for figures in rows.values() for title in figures))
+    cells = [[name, *(f"{figures[t]:.1f}" if t in figures else "" for t in titles)] for name, figures in rows.items()]
+    console.print("milliseconds of processor time")
+    console.print(table(("kernel", *titles), cells))
+    missed = [
+        f"{name}: {title}"
+        for name, figures in rows.items()
+        for title, limit in LIMITS.items()
+        if figures.get(title, 0.0) > limit
+    ]
+    if given.limits and missed:
+        raise MeasurementError(f"over the limit: {', '.join(missed)}")
 
 
 def _instructions(*arguments: str) -> int:
@@ -180,78 +172,94 @@ def _instructions(*arguments: str) -> int:
     return int(found[1].replace(",", ""))
 
 
-def _ablation(given: argparse.Namespace) -> None:
+def _ablate(console: Console, given: argparse.Namespace) -> None:
     """Print the instructions with all shortcuts, and how many more it takes without each, in percent."""
     chosen, kernels = given.without or NAMES, given.kernels or WALKED
     starting = _instructions("-c", "import benchmarks.game")
-    table = Table("without", title="instructions of a process, and percent more without each shortcut")
-    columns: list[list[str]] = []
+    columns: list[list[str]] = [["nothing", *chosen]]
     for title in kernels:
         walk = ("-m", "benchmarks.game", title, "--walks", str(given.walks), "--seed", str(given.seed))
         walk = (*walk, "--machine", given.machine)
         all_on = _instructions(*walk) - starting
         more = [(_instructions(*walk, "--without", name) - starting) / all_on for name in chosen]
-        table.add_column(title, justify="right")
         columns.append([f"{all_on / 1e9:.2f} G", *(f"{100 * (ratio - 1):+.1f}" for ratio in more)])
-    for row in zip(("nothing", *chosen), *columns, strict=True):
-        table.add_row(*row)
-    Console().print(table)
+    console.print("instructions of a process, and percent more without each shortcut")
+    console.print(table(("without", *kernels), zip(*columns, strict=True)))
 
 
-def _show(rows: Mapping[str, Mapping[str, float]], limits: Mapping[str, float]) -> bool:
-    """Print a table; returns True if a figure exceeds its limit."""
-    titles = list(dict.fromkeys(title for figures in rows.values() for title in figures))
-    table = Table("kernel", title="milliseconds of processor time")
-    for title in titles:
-        table.add_column(title, justify="right")
-    for name, figures in rows.items():
-        cells = [figures.get(title, "") for title in titles]
-        table.add_row(name, *(f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in cells))
-    Console().print(table)
-    return any(figures.get(title, 0.0) > limit for figures in rows.values() for title, limit in limits.items())
+def _search(kernel: str, given: argparse.Namespace, seed: int, proposers: int) -> tuple[float, list[float]]:
+    """Seconds of a search with edits from the pass's program, and the costs of its evaluated programs."""
+    start = make_moves(with_alignment(load_kernel(kernel), 64), known_machine(given.machine), "heuristic").game.fork()
+    near, evaluator, budget = neighbourhood("mutate"), Analytical(start.machine), Budget(given.count)
+    began = time.perf_counter()
+    result = search(start, evaluator, strategy(given.strategy), near, budget, seed, proposers=proposers)
+    return time.perf_counter() - began, [row.cost for row in result.history]
 
 
-def main() -> int:
-    """Print the table; returns 1 if a limit is missed and `--limits` is given."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "kernels", nargs="*", help="library kernels, or files; by default some; with --walks, KERNEL@MACHINE"
+def _apart(*arguments: Any) -> tuple[float, list[float]]:
+    """A search in its own process, without knowledge of other searches."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        return process.submit(_search, *arguments).result()
+
+
+def _compare_searches(console: Console, given: argparse.Namespace) -> None:
+    """Print the seconds of searches by one process and by several; every second pair runs in reverse order."""
+    rows: list[list[str]] = []
+    for kernel in given.kernels or SEARCHED:
+        seconds: dict[int, list[float]] = {1: [], given.proposers: []}
+        for seed in range(given.seed, given.seed + given.pairs):
+            found = {n: _apart(kernel, given, seed, n) for n in (seconds if seed % 2 else reversed(seconds))}
+            if found[1][1] != found[given.proposers][1]:
+                raise AssertionError(f"{given.proposers} processes propose other programs than one")
+            for n, (taken, _) in found.items():
+                seconds[n].append(taken)
+        one, several = seconds[1], seconds[given.proposers]
+        cells = [", ".join(f"{s:.1f}" for s in taken) for taken in (one, several)]
+        ratios = ", ".join(f"{a / b:.2f}" for a, b in zip(one, several, strict=True))
+        rows.append([kernel, *cells, ratios, f"{sum(one) / sum(several):.2f}"])
+    console.print(f"{given.strategy}, {given.count} evaluations by the analytical model")
+    headings = ("kernel", "s, 1 process", f"s, {given.proposers} processes", "ratios", "ratio of all")
+    console.print(table(headings, rows))
+
+
+def _arguments() -> Arguments:
+    parser = Arguments(
+        prog="python -m benchmarks.game", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--machine", default="x86-64-avx512")
-    parser.add_argument("--moves", type=int, default=1000, help="applications to average over")
-    parser.add_argument("--walks", type=int, metavar="MOVES", help="random walks of so many moves")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--limits", action="store_true", help="exit with 1 if a limit is missed")
-    parser.add_argument("--without", nargs="+", choices=NAMES, default=(), help="leave out these shortcuts")
-    parser.add_argument("--ablation", action="store_true", help="leave out one shortcut after the other (2 moves)")
-    given = parser.parse_args()
+    add = parser.add_argument
+    add("kernels", nargs="*", metavar="KERNEL", help="library kernels or files, KERNEL@MACHINE; by default some")
+    add("--machine", default="x86-64-avx512", metavar="MACHINE", help="default %(default)s")
+    add("--walks", type=positive, metavar="MOVES", help="moves of a random walk (default 40; 2 with --ablation)")
+    add("--seed", type=random_seed, default=0, metavar="N", help="seed of walks and searches")
+    add("--limits", action="store_true", help="exit with 1 if a limit is missed")
+    add("--without", nargs="+", choices=NAMES, default=(), help="leave out these shortcuts")
+    add("--ablation", action="store_true", help="leave out one shortcut after the other")
+    add("--proposers", type=positive, metavar="N", help="compare searches by one process with searches by N")
+    add("--strategy", default="evolve", choices=("sample", "evolve", "elites", "model"), help="of the searches")
+    add("--count", type=positive, default=60, metavar="N", help="evaluations of a search (default %(default)s)")
+    add("--pairs", type=positive, default=2, metavar="N", help="searches of each kind, each pair with another seed")
+    return parser
+
+
+def _run(args: Sequence[str] | None) -> None:
+    given = _arguments().parse_args(args)
+    given.walks = given.walks or (2 if given.ablation else 40)
     collect_rarely()
-    if given.ablation:
-        given.walks = given.walks or 2
-        try:
-            _ablation(given)
-        except UsageError as error:
-            parser.error(str(error))
-        return 0
-    with without(*given.without):
-        return _measured(given)
-
-
-def _measured(given: argparse.Namespace) -> int:
-    """Measure and print; returns 1 if a limit is missed and `--limits` is given."""
-    if given.walks is None:
-        rows = {
-            name: _measure(_state(name, given.machine), given.moves, Random(given.seed))
-            for name in given.kernels or KERNELS
-        }
-        missed = _show(rows, LIMITS)
+    console = Console()
+    if given.proposers == 1:
+        raise UsageError("--proposers is at least 2: that many are compared with one")
+    if given.proposers is not None:
+        _compare_searches(console, given)
+    elif given.ablation:
+        _ablate(console, given)
     else:
-        walked: dict[str, dict[str, float]] = {}
-        for title in given.kernels or WALKED:
-            name, _, other = title.partition("@")
-            walked[title] = _play(name, other or given.machine, given.walks, given.seed)
-        missed = _show(walked, WALK_LIMITS)
-    return 1 if given.limits and missed else 0
+        with without(*given.without):
+            _measure(console, given)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the tool; returns the exit code."""
+    return run_tool(_run, args)
 
 
 if __name__ == "__main__":

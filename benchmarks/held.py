@@ -16,8 +16,6 @@ from random import Random
 from typing import NamedTuple, TypeAlias
 
 from benchmarks.work import Work, work_of
-from pdojo.backends.calling.arrays import parameters_of
-from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import workload
 
 SEED = 20261127
@@ -234,7 +232,7 @@ def draw(seed: int) -> list[str]:
         wanted = len(found) + family.shapes
         while len(found) < wanted:
             drawn = _draw(family, random)
-            if drawn not in found and is_within(work_of_label(drawn)):
+            if drawn not in found and is_within(work_of(workload(drawn))):
                 found.append(drawn)
     return found
 
@@ -249,12 +247,6 @@ def _draw(family: Family, random: Random) -> str:
     windows = ("S", "P") if "H" in sizes else ()
     by_name = [f"{name}={sizes.pop(name)}" for name in windows if name in sizes]
     return f"{kernel}:{','.join(['x'.join(map(str, sizes.values())), *by_name])}"
-
-
-def work_of_label(label: str) -> Work:
-    """The least work of a workload."""
-    found = workload(label)
-    return work_of(found, parameters_of(nest_of(found.instantiate())))
 
 
 def is_within(work: Work) -> bool:

@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import NamedTuple, TypeAlias
+from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.origin import JSON
 from benchmarks.peers import TVM_TRIALS, peers_of, ranges_of, reference_of
 from benchmarks.peers.tvm_cache import trials_of
 from benchmarks.peers.tvm_cache import tune as tune_tvm
 from benchmarks.records import OURS
+from benchmarks.runs import Listener
 from benchmarks.searching import race_variants, searched_here, title_of
 from benchmarks.work import Work, peak_type, roofline, work_of
 from pdojo.backends.calibration.bandwidth import copy_bandwidth, read_bandwidth
 from pdojo.backends.calibration.peak import arithmetic_peak
-from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.llvm.worker import CpuWorker
-from pdojo.backends.measure import CompileError, Limits, MeasuredProgram, Options, Outcome, Peer, Worker
+from pdojo.backends.measure import (
+    CompileError,
+    KernelReference,
+    Limits,
+    MeasuredProgram,
+    NamedReference,
+    Options,
+    Outcome,
+    Peer,
+    Worker,
+)
 from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.view.build import nest_of
 from pdojo.errors import MeasurementError, PdojoError
 from pdojo.kernels import Workload
 from pdojo.passes.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.search.tuning.run import SearchConfig
 from pdojo.search.tuning.variants import Remake
-
-Listener: TypeAlias = Callable[[str], None]
-"""Receives the current activity."""
 
 LARGEST_ERROR = {"f64": 1e-9, "f32": 1e-3, "f16": 1e-2, "bf16": 5e-2}
 """Greatest error relative to magnitudes, for sums of any length."""
@@ -43,7 +51,6 @@ def measure(
     expert: str,
     libraries: Sequence[str],
     options: Options,
-    processors: Sequence[int],
     tell: Listener,
     *,
     autotune: bool = False,
@@ -58,7 +65,7 @@ def measure(
     search starts from the pass's program and stores its measurements in the file `database`.
     """
     plain = with_alignment(workload.instantiate(), ALIGNMENT)
-    work = work_of(workload, parameters_of(nest_of(plain)))
+    work = work_of(workload)
     record: JSON = {
         "label": workload.label or workload.kernel,
         "workload": workload.to_json(),
@@ -77,7 +84,7 @@ def measure(
     except PdojoError as error:
         return {**record, "rows": [_row(OURS, expert, CompileError(str(error)))]}
     record |= {"tuning_seconds": time.perf_counter() - started, "trace": tuning.game.trace.dump()}
-    entrants = [_Entrant(MeasuredProgram.of(tuning.after, machine), {"library": OURS, "variant": expert})]
+    entrants = [Entrant(MeasuredProgram.of(tuning.after, machine), {"library": OURS, "variant": expert})]
     failed: list[JSON] = []
     if plan is not None:
         _enter(entrants, failed, OURS, title_of(plan), lambda: _searched(plan, workload, tuning, database, tell))
@@ -87,33 +94,25 @@ def measure(
             failed,
             OURS,
             f"{expert}, raced",
-            lambda: _raced(tuning, lambda d: make_moves(plain, machine, expert, None, d), processors, tell),
+            lambda: _raced(tuning, lambda d: make_moves(plain, machine, expert, None, d), options.threads, tell),
         )
     for peer in (p for library in libraries for p in peers_of(library, workload, tvm_trials)):
         if autotune or peer.variant != "autotune":
 
             def ready(peer: Peer = peer) -> tuple[Peer, JSON]:
-                return peer, _scheduled(peer, workload, options, processors, tell)
+                return peer, _scheduled(peer, workload, options, tell)
 
             _enter(entrants, failed, peer.library, peer.variant, ready)
-    with CpuWorker(
-        limits=LIMITS,
-        processors=processors,
-        peers="benchmarks.peers:build",
-        references="benchmarks.peers:reference",
-    ) as worker:
-        try:
-            record["rows"] = _rows(worker, entrants, workload, options, tell)
-            # Last, because the first user of an OpenMP runtime decides which runtime the process uses.
-            record["roofline"] = _roofline(worker, workload, machine, work, options, tell)
-        except MeasurementError as error:
-            record.setdefault("rows", [_row(OURS, expert, CompileError(str(error)))])
-            record["error"] = str(error)
+
+    def limit(worker: Worker) -> JSON:
+        return {"roofline": _roofline(worker, workload, machine, work, options, tell)}
+
+    record |= compared(entrants, options, reference_of(workload), tell, after=limit)
     record["rows"] += failed
     return record
 
 
-class _Entrant(NamedTuple):
+class Entrant(NamedTuple):
     """A program or peer to measure."""
 
     subject: MeasuredProgram | Peer
@@ -122,7 +121,7 @@ class _Entrant(NamedTuple):
 
 
 def _enter(
-    entrants: list[_Entrant],
+    entrants: list[Entrant],
     failed: list[JSON],
     library: str,
     variant: str,
@@ -134,7 +133,7 @@ def _enter(
     except MeasurementError as error:
         failed.append(_row(library, variant, CompileError(str(error))))
     else:
-        entrants.append(_Entrant(subject, {"library": library, "variant": variant, **facts}))
+        entrants.append(Entrant(subject, {"library": library, "variant": variant, **facts}))
 
 
 def _searched(
@@ -145,10 +144,8 @@ def _searched(
     return MeasuredProgram.of(game.kernel, game.machine), {"tuning_seconds": found.seconds, "trace": game.trace.dump()}
 
 
-def _raced(
-    tuning: ScheduledKernel, remake: Remake, processors: Sequence[int], tell: Listener
-) -> tuple[MeasuredProgram, JSON]:
-    raced = race_variants(tuning, remake, tell, processors)
+def _raced(tuning: ScheduledKernel, remake: Remake, threads: int, tell: Listener) -> tuple[MeasuredProgram, JSON]:
+    raced = race_variants(tuning, remake, tell, processors(threads))
     game = raced.best.tuning.game
     facts = {
         "tuning_seconds": raced.seconds,
@@ -159,24 +156,75 @@ def _raced(
     return MeasuredProgram.of(game.kernel, game.machine), facts
 
 
-def _scheduled(peer: Peer, workload: Workload, options: Options, processors: Sequence[int], tell: Listener) -> JSON:
+def _scheduled(peer: Peer, workload: Workload, options: Options, tell: Listener) -> JSON:
     """Seconds spent on finding a schedule; empty for libraries without schedules."""
     if peer.library != "tvm":
         return {}
-    return {"tuning_seconds": tune_tvm(workload, options.threads, trials_of(peer.variant), processors, tell)}
+    return {
+        "tuning_seconds": tune_tvm(
+            workload, options.threads, trials_of(peer.variant), processors(options.threads), tell
+        )
+    }
 
 
-def _rows(
-    worker: Worker, entrants: Sequence[_Entrant], workload: Workload, options: Options, tell: Listener
-) -> list[JSON]:
+def compared(
+    entrants: Sequence[Entrant],
+    options: Options,
+    reference: NamedReference | KernelReference,
+    tell: Listener,
+    *,
+    peers: str = "benchmarks.peers:build",
+    after: Callable[[Worker], JSON] | None = None,
+) -> JSON:
+    """The rows of entrants, measured in turns by a worker process, and what `after` measures with that worker.
+
+    If the worker fails, the first entrant's row has the error, which is also in `error`.
+    """
     names = [f"{row['library']}: {row['variant']}" for _, row in entrants]
-    outcomes = worker.compare(
-        [entrant.subject for entrant in entrants],
-        options,
-        reference_of(workload),
-        lambda event: tell(f"{event.phase}: {names[event.index]}"),
-    )
-    return [{**entrant.row, "outcome": outcome.to_json()} for entrant, outcome in zip(entrants, outcomes, strict=True)]
+    found: JSON = {}
+    with CpuWorker(
+        limits=LIMITS,
+        processors=processors(options.threads),
+        peers=peers,
+        references="benchmarks.peers:reference",
+    ) as worker:
+        try:
+            outcomes = worker.compare(
+                [entrant.subject for entrant in entrants],
+                options,
+                reference,
+                lambda event: tell(f"{event.phase}: {names[event.index]}"),
+            )
+            found["rows"] = [
+                {**entrant.row, "outcome": outcome.to_json()}
+                for entrant, outcome in zip(entrants, outcomes, strict=True)
+            ]
+            if after is not None:
+                # Last, because the first user of an OpenMP runtime decides which runtime the process uses.
+                found |= after(worker)
+        except MeasurementError as error:
+            row = entrants[0].row
+            found.setdefault("rows", [_row(row["library"], row["variant"], CompileError(str(error)))])
+            found["error"] = str(error)
+    return found
+
+
+def processors(threads: int) -> list[int]:
+    """As many processors as threads, on different cores if possible."""
+    by_core: dict[object, list[int]] = {}
+    for number in sorted(os.sched_getaffinity(0)):
+        by_core.setdefault(_core(number), []).append(number)
+    ranked = sorted((place, number) for core in by_core.values() for place, number in enumerate(core))
+    return sorted(number for _, number in ranked[:threads])
+
+
+def _core(processor: int) -> object:
+    """The processors of a processor's core, as the system names them; the processor alone if the system names none."""
+    path = Path(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list")
+    try:
+        return path.read_text()
+    except OSError:
+        return processor
 
 
 def _row(library: str, variant: str, outcome: Outcome) -> JSON:

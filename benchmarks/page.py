@@ -5,25 +5,24 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from statistics import geometric_mean, median
+from statistics import geometric_mean
 
 from pdojo_tools.command import Arguments, run_tool
 from pdojo_tools.outputs import write_output
 
 from benchmarks.chart import CHART, Panel, drawn, panel_of, shown_files, started
 from benchmarks.compare import RESULTS
-from benchmarks.models import ratio
-from benchmarks.origin import JSON
+from benchmarks.contests import Contest
+from benchmarks.origin import processor_of
+from benchmarks.records import OURS, Record, read_results
+from pdojo.errors import UsageError
 
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- python -m benchmarks.page -->", "<!-- end -->"
-OURS = "pdojo"
-"""Name of our implementation in results of PyTorch."""
 BEHIND = 0.95
 """Ratio to the fastest peer below which a workload is counted."""
 SUITES = {"held": "60 shapes drawn at random", "unseen": "20 kernels that are in no library"}
@@ -82,31 +81,25 @@ def _suites() -> Iterator[str]:
 def _programs() -> Iterator[str]:
     """Rows for functions and models of PyTorch, and for ONNX models, from the stored results."""
     kinds = {
-        "torch-models": ("15 models of PyTorch", "eager, Inductor and Inductor with frozen weights", _of_torch),
-        "torch-fusions": ("60 random functions of PyTorch", "eager and Inductor", _of_torch),
-        "models": ("9 ONNX models", "ONNX Runtime", _of_onnx),
+        "torch-models": ("15 models of PyTorch", "eager, Inductor and Inductor with frozen weights"),
+        "torch-fusions": ("60 random functions of PyTorch", "eager and Inductor"),
+        "models": ("9 ONNX models", "ONNX Runtime"),
     }
-    for kind, (title, peers, ratios) in kinds.items():
+    for kind, (title, peers) in kinds.items():
         for path in sorted((RESULTS / "programs").glob(f"{kind}-2-threads-*.json")):
-            stored = json.loads(path.read_text(encoding="utf-8"))
-            settings = stored["settings"]
+            settings, records = read_results(path)
             day = date.fromisoformat(settings["started"][:10])
-            yield _line(f"{title}; {peers}; {settings['environment']['processor']}, 2 threads", day, ratios(stored))
+            what = f"{title}; {peers}; {processor_of(settings)}, 2 threads"
+            yield _line(what, day, {record.label: least_ratio(record) for record in records})
 
 
-def _of_torch(stored: JSON) -> dict[str, float]:
-    """The ratio to the fastest implementation of PyTorch, by case."""
-    found: dict[str, float] = {}
-    for name, case in stored["cases"].items():
-        ours = case["samples"][OURS]
-        others = [each for other, each in case["samples"].items() if other != OURS]
-        found[name] = min(median(a / b for a, b in zip(each, ours, strict=True)) for each in others)
-    return found
-
-
-def _of_onnx(stored: JSON) -> dict[str, float]:
-    """The ratio to ONNX Runtime, by model."""
-    return {each["model"]: 1 / ratio(each) for each in stored["models"]}
+def least_ratio(record: Record) -> float:
+    """The ratio to the fastest other implementation, by pairs of samples. Raises UsageError if there is none."""
+    contests = [Contest.of(record, row) for row in record.rows if row.library != OURS]
+    ratios = [each.ratio for each in contests if each is not None]
+    if not ratios:
+        raise UsageError(f"{record.label} has no times to compare")
+    return min(ratios)
 
 
 def _row(title: str, panel: Panel) -> str:

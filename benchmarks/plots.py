@@ -23,14 +23,14 @@ def print_drawn(console: Console, paths: Sequence[Path]) -> None:
     console.print(shown, highlight=False, soft_wrap=True)
 
 
-def draw(figures: Mapping[str, Callable[[], Any]], output: Path) -> list[Path]:
+def draw(figures: Mapping[str, Callable[[], object]], output: Path) -> list[Path]:
     """Draw figures and store them with the results as OUTPUT-NAME.png; none without matplotlib."""
     if find_spec("matplotlib") is None:
         return []
     import_module("matplotlib").use("Agg")
     written: list[Path] = []
     for name, figure_of in figures.items():
-        figure = figure_of()
+        figure: Any = figure_of()
         written.append(output.with_name(f"{output.stem}-{name}.png"))
         figure.savefig(written[-1], dpi=120, bbox_inches="tight")
         import_module("matplotlib.pyplot").close(figure)
@@ -50,14 +50,14 @@ def grouped_bars(groups: Sequence[str], heights: Mapping[str, Sequence[float]], 
     return figure, axes
 
 
-def write_plots(records: Sequence[Record], output: Path) -> list[Path]:
-    """Two plots for each number of threads, stored with the results; none without matplotlib."""
-    figures: dict[str, Callable[[], Any]] = {}
+def figures_of(records: Sequence[Record]) -> dict[str, Callable[[], object]]:
+    """Two plots for each number of threads, by name."""
+    figures: dict[str, Callable[[], object]] = {}
     for threads in sorted({record.threads for record in records}):
         chosen = [record for record in records if record.threads == threads]
         figures[f"{threads}-threads-bars"] = partial(_bars, [r for r in chosen if r.fastest_peer is not None])
         figures[f"{threads}-threads-roofline"] = partial(_roofline, chosen)
-    return draw(figures, output)
+    return figures
 
 
 def _bars(records: Sequence[Record]) -> Any:

@@ -17,8 +17,8 @@ from pdojo_tools.outputs import check_writable, write_output
 
 from benchmarks.origin import JSON
 from pdojo import files
-from pdojo.backends.measure import Ok, Outcome
-from pdojo.backends.measure.outcome import outcome_from_json
+from pdojo.backends.measure import Ok, Outcome, SimulatedOnSnitch
+from pdojo.backends.measure.outcome import Success, outcome_from_json
 from pdojo.errors import UsageError
 
 FORMAT = 2
@@ -79,6 +79,21 @@ class Record:
     def median(self) -> float | None:
         """Our median; None if our program failed."""
         return None if self.ours is None or not isinstance(self.ours.outcome, Ok) else self.ours.outcome.median
+
+    @property
+    def failures(self) -> list[str]:
+        """The reasons for missing results of ours: of the last row, or of every row of a simulated core.
+
+        A record without rows, such as a search, has none.
+        """
+        if not self.rows:
+            return []
+        if self.ours is None:
+            return ["not measured"]
+        ours = [row for row in self.rows if row.library == OURS]
+        if not any(isinstance(row.outcome, SimulatedOnSnitch) for row in ours):
+            ours = ours[-1:]
+        return [row.outcome.summary.splitlines()[0] for row in ours if not isinstance(row.outcome, Success)]
 
     @property
     def fastest_peer(self) -> Row | None:

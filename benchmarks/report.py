@@ -44,6 +44,8 @@ def print_record(console: Console, record: Record) -> None:
             highlight=False,
             soft_wrap=True,
         )
+    for text in record.data.get("notes", ()):
+        console.print(escape(text), highlight=False, soft_wrap=True)
     error = record.data.get("error")
     for text in (
         *timing_notes([(title(row), row.outcome) for row in record.rows]),
@@ -54,7 +56,8 @@ def print_record(console: Console, record: Record) -> None:
 
 def title(row: Row) -> str:
     """The name of a row for people."""
-    return f"{LIBRARIES[row.library].title if row.library in LIBRARIES else row.library}: {row.variant}"
+    name = LIBRARIES[row.library].title if row.library in LIBRARIES else row.library
+    return f"{name}: {row.variant}" if row.variant else name
 
 
 def _cells(record: Record, row: Row) -> list[str]:

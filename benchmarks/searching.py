@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from pdojo_tools.tuning.limits import cost_text
 
+from benchmarks.runs import Listener
 from pdojo.budget import Budget
 from pdojo.errors import MeasurementError
 from pdojo.kernels import Workload
@@ -18,9 +19,6 @@ from pdojo.search.database import Database
 from pdojo.search.evaluators.runtime import RuntimeEvaluator
 from pdojo.search.tuning.run import Baselines, SearchConfig, SearchRun
 from pdojo.search.tuning.variants import Raced, Remake, VariantRace
-
-Listener: TypeAlias = Callable[[str], None]
-"""Receives the current activity."""
 
 EVALUATIONS = 1000
 """Default number of evaluations of a search."""

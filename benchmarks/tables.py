@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from rich.console import Console
@@ -33,19 +34,26 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, words: Coll
     return found
 
 
+@contextmanager
+def progress_bar(console: Console, total: int) -> Generator[tuple[Callable[[str], None], Callable[[], None]]]:
+    """A bar: the first function names the current activity, the second counts one more as done."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    # A frequently redrawn display would be foreign load.
+    with Progress(*columns, console=console, refresh_per_second=1, transient=True) as progress:
+        bar = progress.add_task("", total=total)
+        yield lambda text: progress.update(bar, description=escape(text)), lambda: progress.advance(bar)
+
+
 def run_jobs(
     console: Console, jobs: Sequence[T], label_of: Callable[[T], str], run: Callable[[T, Callable[[str], None]], None]
 ) -> None:
     """Run jobs under a bar that names the current one and its activity, which `run` tells."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    # A frequently redrawn display would be foreign load.
-    with Progress(*columns, console=console, refresh_per_second=1, transient=True) as progress:
-        bar = progress.add_task("", total=len(jobs))
+    with progress_bar(console, len(jobs)) as (tell, advance):
         for job in jobs:
             label = label_of(job)
-            run(job, lambda what, label=label: progress.update(bar, description=f"{label}: {what}"))
+            run(job, lambda what, label=label: tell(f"{label}: {what}"))
             collect_now()
-            progress.advance(bar)
+            advance()
 
 
 def number(value: float | None, form: str = ".2f") -> str:

@@ -1,19 +1,15 @@
 """Sixty functions of PyTorch drawn at random: an operator, and what a model does with its result.
 
 The parts, the ranges and the seed were fixed before any function was measured, and do not change, so that we cannot
-prefer functions that suit us. `python -m benchmarks.torch_fusions --draw` prints `torch_fusions.txt`.
+prefer functions that suit us. `python -m benchmarks.torch_fusions` prints `torch_fusions.txt`.
 
 A function starts with a matrix product, a convolution, an array or a small composite (rotary embedding, gated products,
 scores of attention). Steps follow: a bias, an activation, a residual, a scale, a normalisation, a softmax along any
 axis, a pool, a reduction. All tensors are arguments: nobody may prepare weights. A draw counts if its arguments and its
 result have between 1 and 64 MB, and its products fewer than 4e9 operations.
 
-`python -m benchmarks.torch_fusions` measures them beside PyTorch (eager) and `torch.compile`, as
-`benchmarks.torch_turns` describes.
+`python -m benchmarks.programs functions` measures them beside PyTorch (eager) and `torch.compile`.
 """
-
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# Functions of PyTorch take and return anything.
 
 # PyTorch need not be installed, and its functions take anything.
 # pyright: basic, reportMissingImports=false
@@ -34,7 +30,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from benchmarks.held import Between, OneOf, Size
-from benchmarks.torch_turns import EAGER, INDUCTOR, OURS, Case, Cases, main
+from benchmarks.torch_cases import EAGER, INDUCTOR, Case, chosen
+from benchmarks.torch_cases import measure as measure_case
 
 SEED = 20261127
 COUNT = 60
@@ -255,7 +252,7 @@ def fusions() -> list[Fusion]:
 
 def text_of(seed: int) -> str:
     """The text of `torch_fusions.txt` for a seed."""
-    title = f"# python -m benchmarks.torch_fusions --draw, seed {seed}"
+    title = f"# python -m benchmarks.torch_fusions, seed {seed}"
     return "".join(f"{line}\n" for line in (title, *draw(seed)))
 
 
@@ -360,10 +357,15 @@ def _case(fusion: Fusion) -> Case:
     return Case(fusion, tuple(fusion.arguments()))
 
 
-CASES: Cases = {str(fusion): partial(_case, fusion) for fusion in fusions()}
+CASES = {str(fusion): partial(_case, fusion) for fusion in fusions()}
+names = partial(chosen, CASES)
+
+
+def measure(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Rows and notes of a function."""
+    torch.set_num_threads(asked["threads"])
+    return measure_case(CASES[asked["case"]](), (EAGER, INDUCTOR))
+
 
 if __name__ == "__main__":
-    if "--draw" in sys.argv:
-        sys.stdout.write(text_of(SEED))
-    else:
-        sys.exit(main("benchmarks.torch_fusions", CASES, (OURS, EAGER, INDUCTOR)))
+    sys.stdout.write(text_of(SEED))

@@ -1,27 +1,23 @@
 """Models with random weights, from configurations of `transformers` and from plain modules of PyTorch.
 
-`python -m benchmarks.torch_models` measures them beside PyTorch (eager) and `torch.compile`, with and without freezing
-of weights, as `benchmarks.torch_turns` describes. Nothing is downloaded. Sizes are such that two cores run a model in
-10 to 300 ms.
+`python -m benchmarks.programs models` measures them beside PyTorch (eager) and `torch.compile`, with and without
+freezing of weights. Nothing is downloaded. Sizes are such that two cores run a model in 10 to 300 ms.
 """
-
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# Functions of PyTorch take and return anything.
 
 # PyTorch need not be installed, and its functions take anything.
 # pyright: basic, reportMissingImports=false
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from benchmarks.torch_turns import EAGER, FREEZING, INDUCTOR, OURS, Case, Cases, main
+from benchmarks.torch_cases import EAGER, FREEZING, INDUCTOR, ROUNDS, Case, chosen
+from benchmarks.torch_cases import measure as measure_case
 
 
 def _seeded(make: Callable[[], Case]) -> Case:
@@ -241,7 +237,11 @@ MAKERS: dict[str, Callable[[], Case]] = {
     "unet": lambda: Case(_UNet(32), (torch.randn(1, 32, 64, 64),)),
     "mixture": lambda: Case(_Mixture(256, 8), (torch.randn(128, 256),)),
 }
-CASES: Cases = {name: partial(_seeded, make) for name, make in MAKERS.items()}
+CASES = {name: partial(_seeded, make) for name, make in MAKERS.items()}
+names = partial(chosen, CASES)
 
-if __name__ == "__main__":
-    sys.exit(main("benchmarks.torch_models", CASES, (OURS, EAGER, INDUCTOR, FREEZING), twice=True))
+
+def measure(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Rows and notes of a model."""
+    torch.set_num_threads(asked["threads"])
+    return measure_case(CASES[asked["case"]](), (EAGER, INDUCTOR, FREEZING), asked.get("rounds", ROUNDS))

@@ -9,14 +9,15 @@ is higher. Both are measured at the kernel's footprint.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from pdojo.backends.calling.arrays import Parameter
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Nest
 from pdojo.kernels import Workload
 
 
@@ -54,15 +55,17 @@ def roofline(work: Work, peak: float | None, copy: float, read: float) -> Roofli
     return Roofline(arithmetic, "arithmetic") if arithmetic > memory else Roofline(memory, "memory")
 
 
-def work_of(workload: Workload, parameters: Sequence[Parameter]) -> Work:
-    """The least work of a workload with these interface arrays."""
+def work_of(workload: Workload) -> Work:
+    """The least work of a workload."""
+    nest = nest_of(workload.instantiate())
+    parameters = parameters_of(nest)
     sizes = {p.name: prod(p.shape) * INTERFACE[p.dtype].itemsize for p in parameters}
     read = sum(sizes[p.name] for p in parameters if p.intent is not Intent.OUT)
     if workload.kernel == "causal_softmax":
         # No row needs elements after its own position.
         read = read * (workload.sizes["L"] + 1) // (2 * workload.sizes["L"])
     written = sum(sizes[p.name] for p in parameters if p.written)
-    return Work(_operations(workload, parameters), read, written)
+    return Work(_operations(workload, nest), read, written)
 
 
 def peak_type(workload: Workload) -> str | None:
@@ -142,55 +145,13 @@ _PRODUCTS: dict[str, Callable[[Mapping[str, int]], int]] = {
     "axpy": lambda z: 2 * z["R"] * z["C"],
     "causal_softmax": lambda z: 5 * z["B"] * z["L"] * (z["L"] + 1) // 2,
 }
-"""Operations by sizes: two for each summed product (without transforms), five for each element of a softmax."""
-_PER_ELEMENT = {
-    "add": 1,
-    "argmax": 1,
-    "argmin": 1,
-    "batchnorm": 7,
-    "batchnorm_folded": 2,
-    "bias_gelu": 6,
-    "colmax": 1,
-    "colmean": 1,
-    "colsum": 1,
-    "copy": 0,
-    "cross_entropy": 4,
-    "cumsum": 1,
-    "exp": 1,
-    "fill": 0,
-    "gelu": 5,
-    "groupnorm": 7,
-    "instancenorm": 7,
-    "layernorm": 7,
-    "log": 1,
-    "log_softmax": 5,
-    "masked_softmax": 5,
-    "mul": 1,
-    "reducemax": 1,
-    "reducemean": 1,
-    "reducesum": 1,
-    "relu": 1,
-    "relu_ffn": 2,
-    "residual_layernorm": 8,
-    "rmsnorm": 4,
-    "rotary": 3,
-    "rotary_interleaved": 3,
-    "sigmoid": 4,
-    "silu": 4,
-    "softmax": 5,
-    "tanh": 1,
-    "transpose": 0,
-}
-"""Operations per element of the first input; memory bounds all of these kernels."""
+"""Operations by sizes: two for each summed product (without transforms), five for each element of a causal softmax."""
 
 
-def _operations(workload: Workload, parameters: Sequence[Parameter]) -> int:
+def _operations(workload: Workload, nest: Nest) -> int:
     if workload.kernel in _PRODUCTS:
         return _PRODUCTS[workload.kernel](workload.sizes)
-    if workload.kernel in _PER_ELEMENT:
-        return _PER_ELEMENT[workload.kernel] * prod(parameters[0].shape)
-    # The kernel is in no library: its text is its definition.
+    # The kernel's text is its definition.
     return sum(
-        prod(scope.extent for scope in leaf.chain) * ((leaf.function is not None) + (leaf.accumulate is not None))
-        for leaf in nest_of(workload.instantiate()).leaves
+        prod(leaf.extents) * ((leaf.function is not None) + (leaf.accumulate is not None)) for leaf in nest.leaves
     )

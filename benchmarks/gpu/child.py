@@ -121,7 +121,7 @@ def time_row(programs: Programs, job: JSON) -> JSON:
     workload: Workload = rows[0].workload
     kernels = [row.load(programs.compiler) for row in rows]
     parameters = kernels[0].parameters
-    work = work_of(workload, parameters)
+    work = work_of(workload)
     size = sum(int(np.prod(p.shape)) * INTERFACE[p.dtype].itemsize for p in parameters)
     inputs = random_inputs(parameters, 2, ranges_of(workload))
     arrays = [(inputs.get(p.name, _poison(p.shape, INTERFACE[p.dtype])), p.dtype) for p in parameters]

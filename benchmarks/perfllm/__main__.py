@@ -1,8 +1,8 @@
 """The agent of PerfLLM against annealing, evolution, elites, a cost model and sampling, all from plain programs.
 
-Each cell of a grid is one search: a kernel, a method, a seed. Finished cells are appended to a file; the same command
-resumes after an interruption or a kill. --show prints the tables of a file and writes a page with curves.
-docs/perfllm.md describes the comparison.
+Each cell of a grid is one search: a kernel, a method, a seed. Finished cells are on disk at once; --resume goes on
+after an interruption or a kill. --show prints the tables of a file and writes a page with curves. docs/perfllm.md
+describes the comparison.
 """
 
 from __future__ import annotations
@@ -11,37 +11,29 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from time import monotonic
 
 from pdojo_tools.command import Arguments, positive, random_seed, run_tool
-from pdojo_tools.outputs import write_output
-from pdojo_tools.tuning.limits import duration, many
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from pdojo_tools.tuning.limits import many
 
+from benchmarks import runs
+from benchmarks.origin import JSON
+from benchmarks.perfllm.experiment import AGAINST, version_facts
 from benchmarks.perfllm.grid import GRIDS, QUICK, QUICK_EVALUATIONS, Grid, with_encoders, with_policy
-from benchmarks.perfllm.page import page
-from benchmarks.perfllm.results import Ledger, Results
-from benchmarks.perfllm.running import Failure, Job, Runner, Watcher
-from benchmarks.perfllm.statistics import Findings
-from benchmarks.perfllm.tables import conditions, print_sheets, sheets
 from benchmarks.tables import console_for
 from pdojo.backends.registry import backend_of
 from pdojo.dialect.machines.registry import host, known_machine
-from pdojo.errors import LoweringError, MeasurementError, UsageError, did_you_mean
+from pdojo.errors import LoweringError, UsageError
 from pdojo.perfllm.encoders import encoder
 from pdojo.search.strategies import strategy
 
-FOLDER = Path("benchmarks/results/perfllm")
 WIDTH = 200
 """Width of files with tables."""
-AGAINST = "perfllm-max-single"
-"""The paper's agent, with which the others are compared."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns the exit code, 1 if a cell failed."""
+    """The command; returns the exit code, 1 if a cell failed or the time was up."""
     return run_tool(_main, arguments)
 
 
@@ -62,9 +54,8 @@ def _parser() -> Arguments:
     add("--minutes", type=positive, metavar="M", help="start no search that would probably end later")
     quick = f"some kernels, seed 0 and {QUICK_EVALUATIONS} evaluations, unless others are given"
     add("--quick", action="store_true", help=quick)
-    add("-o", "--output", type=Path, metavar="FILE.jsonl", help=f"results; by default in {FOLDER}")
-    add("--show", type=Path, metavar="FILE.jsonl", help="print the tables of a file, and write FILE.html")
     add("--against", metavar="METHOD", help=f"with --show: what methods are compared with (default {AGAINST})")
+    runs.add_files(parser)
     return parser
 
 
@@ -80,25 +71,22 @@ def _main(arguments: Sequence[str] | None) -> None:
     parser = _parser()
     given = parser.parse_args(arguments)
     console = console_for(WIDTH)
-    if given.show is not None:
-        _refuse_others(parser, given)
-        show(console, given.show, given.against)
-        return
-    if given.against is not None:
-        raise UsageError("--against is for tables: add --show FILE.jsonl")
+    if given.against is not None and given.show is None:
+        raise UsageError("--against is for tables: add --show FILE.json")
+
+    def compare_with(settings: JSON) -> None:
+        settings["against"] = given.against
+
+    runs.run(console, parser, given, partial(_begin, given), compare_with)
+
+
+def _begin(given: argparse.Namespace) -> tuple[Path, JSON]:
+    """The output file and the settings of a new run. Raises UsageError."""
     grid = _grid(given)
-    path: Path = given.output or FOLDER / f"{'quick-' if given.quick else ''}{given.grid}.jsonl"
-    if path.suffix != ".jsonl":
-        raise UsageError(f"results are JSON lines; name the file '{path.with_suffix('.jsonl')}', not '{path}'")
     _check(grid, given.jobs)
-    run(console, grid, path, given.jobs, given.minutes)
-
-
-def _refuse_others(parser: Arguments, given: argparse.Namespace) -> None:
-    """Raise UsageError for options in addition to `--show`, which takes everything from its file."""
-    for name, value in vars(given).items():
-        if name not in ("show", "against") and value != parser.get_default(name):
-            raise UsageError(f"--show takes everything from its file; leave out --{name}")
+    facts = version_facts(grid)
+    settings = {"benchmark": "perfllm", **runs.usual_settings(), "grid": grid.to_json(), "jobs": given.jobs, **facts}
+    return runs.output_file(given.output, "perfllm"), settings
 
 
 def _grid(given: argparse.Namespace) -> Grid:
@@ -128,93 +116,6 @@ def _check(grid: Grid, jobs: int) -> None:
                 backend_of(machine).check_runs_here(machine)
             except LoweringError as error:
                 raise UsageError(str(error)) from None
-
-
-def run(console: Console, grid: Grid, path: Path, jobs: int, minutes: int | None) -> None:
-    """Run the jobs missing in the file. Raises MeasurementError if a cell failed."""
-    deadline = None if minutes is None else monotonic() + 60 * minutes
-    with Ledger(path, grid) as ledger:
-        missing = [Job(task) for task in grid.tasks if task.label not in ledger.results.references]
-        missing += [Job(cell.task, cell) for cell in grid.cells() if cell.key not in ledger.results.cells]
-        known = len(grid.cells()) - sum(job.cell is not None for job in missing)
-        if known:
-            console.print(f"{known} of {len(grid.cells())} searches are in {path}", highlight=False, soft_wrap=True)
-        try:
-            runner = _run(console, ledger, missing, jobs, deadline)
-        except KeyboardInterrupt:
-            console.print(f"what is finished is in {path}; the same command goes on", soft_wrap=True)
-            raise
-    if runner.is_cut:
-        text = f"the time is up; what is finished is in {path}, and the same command goes on"
-        console.print(text, highlight=False, soft_wrap=True)
-    console.print(f"tables: --show {path}", highlight=False, soft_wrap=True)
-    if runner.failures:
-        raise MeasurementError(f"{len(runner.failures)} of {many(len(missing), 'job')} failed")
-
-
-def _run(console: Console, ledger: Ledger, missing: Sequence[Job], jobs: int, deadline: float | None) -> Runner:
-    """Run jobs under a display: one bar for all, and one for each running job."""
-    columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[state]}")
-    lines: dict[Job, TaskID] = {}
-    waiting = list(missing)
-    with Progress(*columns, TimeElapsedColumn(), console=console, refresh_per_second=1, transient=True) as display:
-        overall = display.add_task("all", total=len(missing), state="")
-
-        def refresh() -> None:
-            left = runner.left(waiting)
-            state = f"{display.tasks[0].completed:.0f} of {len(missing)}"
-            display.update(overall, state=f"{state}, about {duration(left)} left" if left else state)
-
-        def began(job: Job) -> None:
-            if job in waiting:
-                waiting.remove(job)
-            total = None if job.cell is None else job.task.evaluations
-            if job not in lines:
-                lines[job] = display.add_task(job.title, total=total, state="")
-            refresh()
-
-        def progress(job: Job, evaluations: int, factor: float) -> None:
-            state = f"{evaluations}, {factor:.2f} times as fast as the plain program"
-            display.update(lines[job], completed=evaluations, state=state)
-
-        def ended(job: Job, failure: Failure | None) -> None:
-            display.remove_task(lines.pop(job))
-            display.advance(overall)
-            refresh()
-            if failure is not None:
-                text = f"{job.title}: {failure.reason}"
-                console.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
-            elif job.cell is not None and not console.is_terminal:
-                console.print(_finished(ledger.results, job), markup=False, highlight=False, soft_wrap=True)
-
-        runner = Runner(ledger, jobs, Watcher(began, progress, ended), deadline)
-        runner.run(missing)
-    return runner
-
-
-def _finished(results: Results, job: Job) -> str:
-    """A finished cell on a line, for logs."""
-    assert job.cell is not None
-    done, findings = results.cells[job.cell.key], Findings(results)
-    share = f", {findings.final(done):.2f} of the heuristic" if findings.has_reference(done.task) else ""
-    return f"{job.title}: {done.made} evaluations in {duration(done.seconds)}{share}"
-
-
-def show(console: Console, path: Path, against: str | None) -> None:
-    """Print the tables of a file, and write its page next to it. Raises UsageError if the file has no results."""
-    findings = Findings(Results.read(path))
-    if not any(findings.has_reference(task) for task in findings.tasks):
-        raise UsageError(f"'{path}' has no finished searches")
-    if against is not None and against not in findings.methods:
-        raise UsageError(f"'{path}' has no method '{against}'; {did_you_mean(against, findings.methods)}")
-    base = against or (AGAINST if AGAINST in findings.methods else findings.methods[0])
-    found = sheets(findings, base)
-    for line in conditions(findings):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-    print_sheets(console, found)
-    output = path.with_suffix(".html")
-    write_output(page(findings, found), str(output))
-    console.print(f"page with curves: {output}", highlight=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

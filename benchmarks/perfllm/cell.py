@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf, isfinite
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
-from typing import TypeAlias
 
-from benchmarks.origin import JSON
+from benchmarks.origin import JSON, commit
 from benchmarks.perfllm.grid import Cell, Task
 from benchmarks.perfllm.sampling import Sampling
+from benchmarks.runs import Listener
 from benchmarks.snitch.kernels import MICRO_KERNELS
 from pdojo.budget import Budget
 from pdojo.dialect.alignment import ALIGNMENT
@@ -32,7 +32,6 @@ from pdojo.search.strategies import strategy
 from pdojo.search.tuning.run import baselines_of
 from pdojo.transforms.game import Game
 
-Listener: TypeAlias = Callable[[Progress], None]
 DTYPE = "f64"
 """Element type of micro-kernels: the one for which other authors' programs are known."""
 
@@ -71,7 +70,39 @@ def reference(task: Task) -> JSON:
     return {"unit": evaluator.unit, "plain": found.plain, "expert": found.passed, "moves": moves}
 
 
-def searched(cell: Cell, listener: Listener) -> JSON:
+def measured_reference(task: Task, _: Listener) -> JSON:
+    """The record of a task's reference."""
+    return {
+        **_record(f"{task.label}: the heuristic's program"),
+        "kind": "reference",
+        "task": task.label,
+        **reference(task),
+    }
+
+
+def measured_cell(cell: Cell, jobs: int, tell: Listener) -> JSON:
+    """The record of a cell, one of `jobs` at once."""
+
+    def listen(now: Progress) -> None:
+        tell(f"{now.evaluations}, {now.root / now.best:.2f} times as fast as the plain program")
+
+    facts: JSON = {
+        "kind": "cell",
+        "task": cell.task.label,
+        "method": cell.method.name,
+        "seed": cell.seed,
+        "budget": cell.task.evaluations,
+        "commit": commit(),
+        "jobs": 1 if cell.task.is_timed else jobs,
+    }
+    return {**_record(cell.label), **facts, **searched(cell, listen)}
+
+
+def _record(label: str) -> JSON:
+    return {"label": label, "threads": 1, "cold": False, "rows": []}
+
+
+def searched(cell: Cell, listener: Callable[[Progress], None]) -> JSON:
     """The result of a cell's search, as plain data.
 
     Raises UsageError if a package is missing, and KeyboardInterrupt if the search was interrupted.

@@ -82,14 +82,10 @@ class Cell:
         """The key of the cell within a file."""
         return self.task.label, self.method.name, self.seed
 
-    def to_json(self) -> JSON:
-        """As plain data, for the process of the cell."""
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: JSON) -> Cell:
-        """The inverse of `to_json`."""
-        return Cell(Task(**data["task"]), Method(**data["method"]), data["seed"])
+    @property
+    def label(self) -> str:
+        """The name in messages and files."""
+        return f"{self.task.label}: {self.method.name}, seed {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -106,6 +102,17 @@ class Grid:
         comparable.
         """
         return [Cell(task, method, seed) for seed in self.seeds for task in self.tasks for method in self.methods]
+
+    def to_json(self) -> JSON:
+        """As plain data."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: JSON) -> Grid:
+        """The inverse of `to_json`."""
+        tasks = tuple(Task(**task) for task in data["tasks"])
+        methods = tuple(Method(**method) for method in data["methods"])
+        return Grid(data["name"], tasks, methods, tuple(data["seeds"]))
 
     def with_only(
         self,

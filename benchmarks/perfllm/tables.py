@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.rule import Rule
 
+from benchmarks.origin import processor_of
 from benchmarks.perfllm.results import Done
 from benchmarks.perfllm.sampling import PARTS
 from benchmarks.perfllm.statistics import LEVEL, NEAR, RESAMPLES, Findings, Range, contests, standings
@@ -59,12 +60,13 @@ def print_sheets(console: Console, found: Sequence[Sheet]) -> None:
 
 def conditions(findings: Findings) -> list[str]:
     """The notes for all tables: the origin of the results, and the load of the machine."""
-    facts = findings.results.conditions
+    settings = findings.results.settings
     cells = findings.cells()
     load = " or ".join(map(str, sorted({done.jobs for done in cells})))
     commits = sorted({done.commit for done in cells})
     lines = [
-        f"grid {facts['grid']}, {facts['processor']}, commit {', '.join(commits)}; number of searches: {len(cells)}",
+        f"grid {settings['grid']['name']}, {processor_of(settings)}, commit {', '.join(commits)}; "
+        f"number of searches: {len(cells)}",
         f"seconds are those of a machine on which {load} of the searches ran at once, each on one processor, and on "
         "which other programs may have run",
     ]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 from benchmarks.origin import JSON
 from benchmarks.records import OURS
+from benchmarks.runs import Listener
 from benchmarks.searching import plan_of, searched
 from benchmarks.snitch.baselines import baselines_of
 from benchmarks.snitch.compiler import Compiler, compiled_outcome
@@ -23,9 +23,6 @@ from pdojo.names import EXPERT_PASSES
 from pdojo.passes.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.search.evaluators.cycles import Cycles
 from pdojo.transforms.trace import Trace
-
-Listener: TypeAlias = Callable[[str], None]
-"""Receives the current activity."""
 
 BY_HAND, SEARCH = "transformed", "search"
 STRATEGIES = (*EXPERT_PASSES, BY_HAND, SEARCH)

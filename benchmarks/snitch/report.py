@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -12,7 +11,7 @@ from rich.markup import escape
 from rich.rule import Rule
 from rich.table import Table
 
-from benchmarks.plots import draw, grouped_bars
+from benchmarks.plots import grouped_bars
 from benchmarks.records import OURS, Record
 from benchmarks.snitch.baselines import SOURCE
 from benchmarks.snitch.figures import OTHERS, best, cycles_of, part_of_peak, simulated, summary
@@ -127,16 +126,16 @@ def _name(record: Record) -> str:
     return f"{record.data['title']} {record.data['dtype']}"
 
 
-def write_plots(records: Sequence[Record], output: Path) -> list[Path]:
-    """Draw both figures for each type, stored with the results; none without matplotlib."""
-    figures: dict[str, Callable[[], Any]] = {}
+def figures_of(records: Sequence[Record]) -> dict[str, Callable[[], object]]:
+    """Both figures for each type, by name."""
+    figures: dict[str, Callable[[], object]] = {}
     for dtype in dict.fromkeys(record.data["dtype"] for record in records):
         mine = [record for record in records if record.data["dtype"] == dtype]
         known = [record for record in mine if record.data["baselines"]]
         for name, chosen, bars in (("figure8", mine, STRATEGIES), ("figure9", known, (*STRATEGIES, COMPILER, *OTHERS))):
             if chosen:
                 figures[f"{dtype}-{name}"] = partial(_bars, chosen, bars, dtype)
-    return draw(figures, output)
+    return figures
 
 
 def _bars(records: Sequence[Record], bars: Sequence[str], dtype: str) -> Any:

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks.origin import JSON
-from benchmarks.plots import print_drawn
-from benchmarks.records import OURS, Partial, Record
-from benchmarks.searching import Listener
+from benchmarks.records import Record
+from benchmarks.runs import Benchmark, Job, usual_settings
 from benchmarks.snitch.assembly import write_assembly
 from benchmarks.snitch.compiler import MISSING, find_compiler
 from benchmarks.snitch.figures import summary
 from benchmarks.snitch.job import USUAL, label_of, measure
-from benchmarks.snitch.kernels import DTYPES, MicroKernel, chosen
-from benchmarks.snitch.report import print_figures, write_plots
-from benchmarks.tables import run_jobs
-from pdojo.backends.measure import SimulatedOnSnitch
-from pdojo.backends.measure.pool import Workers
+from benchmarks.snitch.kernels import DTYPES, chosen
+from benchmarks.snitch.report import figures_of, print_figures
 from pdojo.backends.snitch.backend import SNITCH as BACKEND
-from pdojo.backends.snitch.backend import SnitchWorker
 from pdojo.dialect.machines.machine_file import machine_to_json
 from pdojo.dialect.machines.registry import known_machine
-from pdojo.errors import MeasurementError, UsageError
+from pdojo.errors import UsageError
 
 _OF_CPUS = ("expert", "threads", "peers", "cold", "autotune", "tvm_trials", "samples", "budget", "search", "database")
 """Arguments that do not apply to a simulated core."""
@@ -43,59 +39,49 @@ def settings_of(console: Console, given: argparse.Namespace, defaults: argparse.
     if given.dtype not in (None, *DTYPES):
         raise UsageError(f"micro-kernels have the types {' and '.join(DTYPES)}, not '{given.dtype}'")
     kernels = chosen(given.workloads)
-    compiler = find_compiler()
-    if compiler is None:
+    if find_compiler() is None:
         console.print(f"plain C is left out: {MISSING}", highlight=False, soft_wrap=True)
     return {
-        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        **usual_settings(),
         "simulated": given.machine,
         "machine": machine_to_json(known_machine(given.machine)),
         "kernels": [kernel.text for kernel in kernels],
         "dtypes": list(DTYPES) if given.dtype is None else [given.dtype],
         "strategies": list(given.strategies or USUAL),
         "evaluations": given.evaluations,
-        "compiler": None if compiler is None else compiler.title,
         "seed": given.seed,
-        "version": BACKEND.version(),
+        **_facts({}),
     }
 
 
-def measure_all(console: Console, partial: Partial) -> None:
-    """Measure everything missing in the partial file. Raises UsageError if another simulator began it."""
-    settings = partial.settings
+def _facts(_: JSON) -> JSON:
     compiler = find_compiler()
-    now = {"version": BACKEND.version(), "compiler": None if compiler is None else compiler.title}
-    for name, value in now.items():
-        if settings[name] != value:
-            raise UsageError(f"cannot resume: {name} was {settings[name]} and is {value}; begin a new run")
-    described = known_machine(settings["simulated"])
-    jobs: list[tuple[MicroKernel, str]] = [(k, t) for k in chosen(settings["kernels"]) for t in settings["dtypes"]]
-    wanted = settings["strategies"], settings["evaluations"], compiler, settings["seed"]
-    simulators = Workers(None, SnitchWorker)
-
-    def measured(job: tuple[MicroKernel, str], tell: Listener) -> None:
-        if not partial.has(label_of(*job), 1):
-            partial.add(measure(*job, described, *wanted, simulators, tell))
-
-    try:
-        run_jobs(console, jobs, lambda job: label_of(*job), measured)
-    finally:
-        simulators.close()
+    return {"version": BACKEND.version(), "compiler": None if compiler is None else compiler.title}
 
 
-def finish(console: Console, partial: Partial, output: Path, assembly: str | None, *, plots: bool) -> None:
-    """Print tables, write files and plots. Raises MeasurementError if one of our programs has no result."""
-    records = partial.records
+def _jobs(settings: JSON, stack: ExitStack) -> list[Job]:
+    simulators = BACKEND.simulators()
+    stack.callback(simulators.close)
+    shared = (
+        known_machine(settings["simulated"]),
+        settings["strategies"],
+        settings["evaluations"],
+        find_compiler(),
+        settings["seed"],
+        simulators,
+    )
+    return [
+        Job(label_of(kernel, dtype), 1, partial(measure, kernel, dtype, *shared))
+        for kernel in chosen(settings["kernels"])
+        for dtype in settings["dtypes"]
+    ]
+
+
+def _print_summary(console: Console, _: JSON, records: Sequence[Record]) -> None:
     print_figures(console, records)
-    partial.finish(output, summary(records))
-    console.print(f"results in {output}", highlight=False, soft_wrap=True)
-    if plots:
-        print_drawn(console, write_plots(records, output))
-    if assembly is not None:
-        store_assembly(console, records, partial.settings, assembly)
-    failed = _failed(records)
-    if failed:
-        raise MeasurementError(f"{len(failed)} of our programs have no result: {'; '.join(failed)}")
+
+
+BENCHMARK = Benchmark(_jobs, _print_summary, summary, figures=figures_of, facts=_facts)
 
 
 def store_assembly(console: Console, records: Sequence[Record], settings: JSON, folder: str) -> None:
@@ -106,12 +92,3 @@ def store_assembly(console: Console, records: Sequence[Record], settings: JSON, 
         )
     written = write_assembly(records, known_machine(settings["simulated"]), Path(folder))
     console.print(f"assembly of {len(written)} programs in {folder}", highlight=False, soft_wrap=True)
-
-
-def _failed(records: Sequence[Record]) -> list[str]:
-    return [
-        f"{record.label}, {row.variant}"
-        for record in records
-        for row in record.rows
-        if row.library == OURS and not isinstance(row.outcome, SimulatedOnSnitch)
-    ]

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from benchmarks import bench, held
+from benchmarks import bench, held, runs
 from benchmarks.held import (
     COUNT,
     FAMILIES,
@@ -21,9 +21,8 @@ from benchmarks.held import (
     held_out,
     is_within,
     text_of,
-    work_of_label,
 )
-from benchmarks.work import Work
+from benchmarks.work import Work, work_of
 from pdojo.kernels import TABLE_3, kernel_names, workload
 
 
@@ -44,7 +43,7 @@ def test_shapes_are_distinct() -> None:
 
 @pytest.mark.parametrize("label", held_out())
 def test_shapes_are_within_the_bounds(label: str) -> None:
-    work = work_of_label(label)
+    work = work_of(workload(label))
     assert 1e5 <= work.operations <= 2e9
     assert 1 << 16 <= work.bytes <= 1 << 28
     assert is_within(work)
@@ -90,6 +89,6 @@ def test_the_benchmark_takes_them(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         begun.append([each["label"] for each in settings["workloads"]])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bench.Partial, "create", create)
+    monkeypatch.setattr(runs.Partial, "create", create)
     bench.main(["--held", "--peers", "none", "--threads", "1", "-o", "r.json"])
     assert begun == [held_out()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -19,11 +18,12 @@ import pytest
 
 from benchmarks.perfllm import __main__ as tool
 from benchmarks.perfllm.cell import improvements, kernel_of, reference, searched
-from benchmarks.perfllm.grid import GRIDS, METHODS, QUICK, Cell, Grid, Method, Task, with_encoders, with_policy
-from benchmarks.perfllm.results import Done, Ledger, Results
-from benchmarks.perfllm.running import Failure, Job, Runner, Watcher, expected
+from benchmarks.perfllm.experiment import version_facts
+from benchmarks.perfllm.grid import GRIDS, METHODS, QUICK, Cell, Grid, Task, with_encoders, with_policy
+from benchmarks.perfllm.results import Done, Results
 from benchmarks.perfllm.sampling import FILES, PARTS
 from benchmarks.perfllm.statistics import Findings, contests, holm, interval, sign_test, standings
+from benchmarks.records import Partial, Record, read_results, results_of
 from pdojo.errors import UsageError
 from pdojo.search.contract.progress import HistoryRow
 
@@ -105,7 +105,7 @@ def test_equal_seeds_give_equal_histories(name: str) -> None:
         pytest.importorskip("torch", reason="PyTorch is not installed")
     method = next(method for method in METHODS if method.name == name)
     cell = Cell(replace(AXPY, evaluations=3), method, 1)
-    one, two = (searched(Cell.from_json(json.loads(json.dumps(cell.to_json()))), lambda _: None) for _ in range(2))
+    one, two = (searched(cell, lambda _: None) for _ in range(2))
     for result in (one, two):
         result["history"] = [[number, cost] for number, _, cost in result["history"]]
         assert result["made"] == 3
@@ -159,39 +159,45 @@ def lines_of(path: Path) -> list[str]:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
+def has_ended(process: psutil.Process) -> bool:
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
 def test_a_killed_experiment_goes_on(tmp_path: Path) -> None:
     """Kill -9 in the middle of a cell: no process survives, no finished cell is lost or made again."""
-    path = tmp_path / "out.jsonl"
+    path, partial = tmp_path / "out.json", tmp_path / "out.partial.jsonl"
     process = subprocess.Popen(command(path, "0,1"), cwd=ROOT, stdout=subprocess.DEVNULL)
     try:
-        wait_for(lambda: len(lines_of(path)) >= 3)
+        wait_for(lambda: len(lines_of(partial)) >= 3)
         seen: list[psutil.Process] = []
         wait_for(lambda: bool(seen.extend(psutil.Process(process.pid).children(recursive=True)) or seen))
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    wait_for(lambda: not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in seen))
-    before = lines_of(path)
-    with path.open("a") as file:
+    wait_for(lambda: all(map(has_ended, seen)))
+    before = lines_of(partial)
+    with partial.open("a") as file:
         file.write('{"kind": "cell", "task": "axpy')
-    done = subprocess.run(command(path, "0,1"), cwd=ROOT, capture_output=True, text=True, check=True)
-    assert f"{len(before) - 2} of 2 searches are in" in done.stdout
-    after = lines_of(path)
-    assert after[: len(before)] == before
-    data = [json.loads(line) for line in after]
-    assert [line["kind"] for line in data] == ["conditions", "reference", "cell", "cell"]
-    assert [line["seed"] for line in data[2:]] == [0, 1]
+    resume = [sys.executable, "-m", "benchmarks.perfllm", "--resume", str(partial)]
+    done = subprocess.run(resume, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert f"{len(before) - 1} of 3 records are in" in done.stdout
+    settings, records = read_results(path)
+    assert [record.data for record in records[: len(before) - 1]] == [json.loads(line) for line in before[1:]]
+    assert [record.data["kind"] for record in records] == ["reference", "cell", "cell"]
+    assert [record.data["seed"] for record in records[1:]] == [0, 1]
+    assert len(Results.of(settings, records).cells) == 2
+    assert path.with_suffix(".html").exists()
 
 
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
-    path = tmp_path / "out.jsonl"
-    wanted = command(path, ",".join(map(str, range(40))))
+    partial = tmp_path / "out.partial.jsonl"
+    wanted = command(tmp_path / "out.json", ",".join(map(str, range(40))))
     process = subprocess.Popen(
         wanted,
         cwd=ROOT,
@@ -201,112 +207,14 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
         # Processes that a shell starts in the background ignore Ctrl-C, and so would this one.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    wait_for(lambda: len(lines_of(path)) >= 3)
+    wait_for(lambda: len(lines_of(partial)) >= 3)
     children = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGINT)
-    out, errors = process.communicate(timeout=30)
+    out, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (130, "interrupted\n")
-    assert "the same command goes on" in out
-    wait_for(lambda: not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in children))
-    assert 1 <= len(Results.read(path).cells) < 40
-
-
-# The runner, with a process that obeys the name of its method
-
-CHILD = """
-import json, os, sys, time
-job = json.loads(sys.stdin.readline())
-cell = job.get("cell")
-name = cell["method"]["name"] if cell else "reference"
-start = time.monotonic()
-if name == "dies":
-    print("no luck", file=sys.stderr)
-    os._exit(3)
-if name == "fails":
-    print(json.dumps({"error": "it does not work"}), flush=True)
-    sys.exit()
-time.sleep(0.2)
-print(json.dumps({"evaluations": 5, "factor": 2.0}), flush=True)
-search = {"unit": "cycles", "root": 8.0, "history": [[0, 0.0, 8.0], [5, 0.5, 2.0]], "made": 10, "seconds": 1.0}
-search |= {"processor_seconds": 0.5, "failures": {}, "spent": {}, "parts": {}}
-search |= {"processor": job["processor"], "span": [start, time.monotonic()]}
-known = {"unit": "cycles", "plain": 8.0, "expert": 4.0, "moves": 1}
-print(json.dumps({"result": search if cell else known}), flush=True)
-"""
-
-
-def run(
-    path: Path, grid: Grid, jobs: int, deadline: float | None = None
-) -> tuple[Runner, list[dict[str, Any]], list[Job]]:
-    """The runner after all cells of a grid, the lines of the file, and the jobs that were begun."""
-    begun: list[Job] = []
-    told: list[tuple[int, float]] = []
-    ended: list[Failure | None] = []
-    watcher = Watcher(begun.append, lambda _, n, factor: told.append((n, factor)), lambda _, why: ended.append(why))
-    with Ledger(path, grid) as ledger:
-        missing = [Job(task) for task in grid.tasks if task.label not in ledger.results.references]
-        missing += [Job(cell.task, cell) for cell in grid.cells() if cell.key not in ledger.results.cells]
-        runner = Runner(ledger, jobs, watcher, deadline, (sys.executable, "-c", CHILD))
-        runner.run(missing)
-    assert set(told) <= {(5, 2.0)}
-    assert [each for each in ended if each is not None] == runner.failures
-    return runner, [json.loads(line) for line in lines_of(path)], begun
-
-
-def test_a_cell_that_fails_costs_only_itself(tmp_path: Path) -> None:
-    path = tmp_path / "out.jsonl"
-    methods = tuple(Method(name, "anneal", "edges") for name in ("dies", "one", "fails", "two"))
-    runner, lines, begun = run(path, replace(SMALL, methods=methods, seeds=(0,)), 1)
-    assert [line["method"] for line in lines[2:]] == ["one", "two"]
-    reasons = {failure.job.cell.method.name: failure.reason for failure in runner.failures if failure.job.cell}
-    assert reasons == {"dies": "its process died (exit code 3) no luck", "fails": "it does not work"}
-    # A process that died is started twice, and failed cells are tried again by the next run.
-    assert [job.cell.method.name for job in begun if job.cell] == ["dies", "dies", "one", "fails", "two"]
-    _, _, begun = run(path, replace(SMALL, methods=methods, seeds=(0,)), 1)
-    assert [job.cell.method.name for job in begun if job.cell] == ["dies", "dies", "fails"]
-
-
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one processor")
-def test_searches_have_processors_of_their_own_and_timed_ones_run_alone(tmp_path: Path) -> None:
-    timed = replace(AXPY, evaluator="runtime", machine="host")
-    grid = Grid("snitch", (AXPY, timed), (EDGES,), (0, 1, 2))
-    _, lines, _ = run(tmp_path / "out.jsonl", grid, 2)
-    cells = [line for line in lines if line["kind"] == "cell"]
-    assert len(cells) == 6
-    assert {line["jobs"] for line in cells if line["task"] == AXPY.label} == {2}
-    for one in cells:
-        for other in cells:
-            overlap = one["span"][0] < other["span"][1] and other["span"][0] < one["span"][1]
-            if one is not other and overlap:
-                assert {one["task"], other["task"]} == {AXPY.label}
-                assert one["processor"] != other["processor"]
-        assert (one["processor"] is None) == (one["task"] == timed.label)
-
-
-def test_no_search_starts_that_would_end_too_late(tmp_path: Path) -> None:
-    path = tmp_path / "out.jsonl"
-    run(path, replace(SMALL, seeds=(0,)), 1)
-    slow = {**json.loads(lines_of(path)[-1]), "wall": 50.0}
-    path.write_text("".join(f"{line}\n" for line in [*lines_of(path)[:-1], json.dumps(slow)]))
-    runner, lines, _ = run(path, SMALL, 1, time.monotonic() + 40)
-    assert (runner.is_cut, len(lines)) == (True, 3)
-    runner, lines, _ = run(path, SMALL, 1, time.monotonic() + 60)
-    assert (runner.is_cut, len(lines)) == (False, 5)
-
-
-def test_expected_seconds() -> None:
-    def done(task: Task, method: str, wall: float) -> Done:
-        return Done(task.label, method, 0, 10, 10, wall, wall, 1, (), {}, {}, {}, wall, "")
-
-    dot = replace(AXPY, kernel="dot:1x256")
-    other = replace(EDGES, name="other")
-    cell = Cell(AXPY, EDGES, 5)
-    assert expected(cell, []) == 0
-    assert expected(cell, [done(dot, "other", 7.0)]) == 7
-    assert expected(cell, [done(dot, "other", 7.0), done(AXPY, other.name, 5.0)]) == 5
-    finished = [done(AXPY, other.name, 5.0), done(dot, EDGES.name, 3.0)]
-    assert expected(cell, finished) == 3
-    assert expected(cell, [*finished, done(AXPY, EDGES.name, 1.0), done(AXPY, EDGES.name, 2.0)]) == 2
+    assert "go on with --resume" in out
+    wait_for(lambda: all(map(has_ended, children)))
+    assert 1 <= len(Partial.resume(partial)[0].records) < 40
 
 
 # Statistics and tables
@@ -320,7 +228,6 @@ def cell_line(task: str, method: str, seed: int, history: list[list[float]], **f
         "processor_seconds": 30.0,
         "jobs": 2,
         "failures": {"Timeout": 40},
-        "wall": 42.0,
     }
     spent = {"propose": 20.0, "simulate": 10.0}
     parts = dict.fromkeys(PARTS, 0.0) | {"moves": 0.5, "evaluate": 0.5}
@@ -329,24 +236,29 @@ def cell_line(task: str, method: str, seed: int, history: list[list[float]], **f
     return {**line, **known, "spent": spent, "parts": parts, "commit": commit, **facts}
 
 
-def handmade(path: Path) -> Path:
+def handmade() -> tuple[dict[str, Any], list[Record]]:
     """Two kernels, three methods, six seeds: `perfllm-max-single` ends at 0.5 of the expert, `best` at 1."""
-    lines: list[dict[str, Any]] = [{"kind": "conditions", "format": 1, "grid": "snitch", "processor": "a processor"}]
+    found: list[dict[str, Any]] = []
     for task in ("dot:1x256, cycles", "relu:16x16, cycles"):
-        lines.append(
-            {"kind": "reference", "task": task, "unit": "cycles", "plain": 1000.0, "expert": 100.0, "moves": 9}
-        )
+        costs = {"unit": "cycles", "plain": 1000.0, "expert": 100.0, "moves": 9}
+        found.append({"kind": "reference", "task": task, **costs})
         for seed in range(6):
             slow = [[0, 0.1, 1000.0], [90, 9.0, 250.0], [300, 30.0, 200.0 + seed]]
-            lines.append(cell_line(task, "perfllm-max-single", seed, slow))
-            lines.append(cell_line(task, "best", seed, [[0, 0.1, 1000.0], [350, 2.0, 100.0 + seed]]))
-            lines.append(cell_line(task, "same", seed, slow))
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    return path
+            found.append(cell_line(task, "perfllm-max-single", seed, slow))
+            found.append(cell_line(task, "best", seed, [[0, 0.1, 1000.0], [350, 2.0, 100.0 + seed]]))
+            found.append(cell_line(task, "same", seed, slow))
+    settings: dict[str, Any] = {
+        "benchmark": "perfllm",
+        "grid": {"name": "snitch"},
+        "environment": {"processor": "a processor"},
+    }
+    frame: dict[str, Any] = {"threads": 1, "cold": False, "rows": []}
+    return settings, [Record.from_json({"label": str(k), **frame, **data}) for k, data in enumerate(found)]
 
 
 def test_tables_of_a_handmade_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = handmade(tmp_path / "out.jsonl")
+    path = tmp_path / "out.json"
+    path.write_text(json.dumps(results_of(*handmade(), {})))
     assert tool.main(["--show", str(path)]) == 0
     out = capsys.readouterr().out
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines() if line.startswith("│")]
@@ -376,8 +288,8 @@ def test_tables_of_a_handmade_file(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "Beside best" in capsys.readouterr().out
 
 
-def test_one_seed_decides_nothing(tmp_path: Path) -> None:
-    table = Findings(Results.read(handmade(tmp_path / "out.jsonl")))
+def test_one_seed_decides_nothing() -> None:
+    table = Findings(Results.of(*handmade()))
     table.results.cells = {key: done for key, done in table.results.cells.items() if done.seed == 0}
     (best, _) = contests(table, "perfllm-max-single")
     assert (best.better, best.worse, best.verdict) == (2, 0, "not separable")
@@ -416,10 +328,10 @@ def test_a_program_that_never_ran_is_no_division_by_zero(tmp_path: Path) -> None
         (["--seeds", "0,x"], "argument --seeds: "),
         (["--evaluations", "0"], "argument --evaluations: "),
         (["--jobs", "100000"], "--jobs 100000: there "),
-        (["--against", "x"], "--against is for tables: add --show FILE.jsonl"),
-        (["-o", "out.json"], "results are JSON lines; name the file 'out.jsonl', not 'out.json'"),
-        (["--show", "missing.jsonl"], "cannot read 'missing.jsonl': No such file or directory"),
-        (["--show", "missing.jsonl", "--quick"], "--show takes everything from its file; leave out --quick"),
+        (["--against", "x"], "--against is for tables: add --show FILE.json"),
+        (["-o", "out.jsonl"], "results are JSON; name the file 'out.json', not 'out.jsonl'"),
+        (["--show", "missing.json"], "cannot read 'missing.json': No such file or directory"),
+        (["--show", "missing.json", "--quick"], "--show takes everything from its file; leave out quick"),
         (["--grid", "gpu"], "argument --grid: invalid choice"),
     ],
 )
@@ -436,33 +348,22 @@ def test_mistakes(
     assert not list(tmp_path.iterdir())
 
 
-def test_files_of_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file with anything else is left as it is."""
-    path = tmp_path / "out.jsonl"
-    for text, reason in (
-        ("something\n", "line 1 is none of its lines"),
-        ('{"kind": "conditions", "format": 9}\n', "no conditions of format 1"),
-        ('{"kind": "conditions", "format": 1}\n{"kind": "song"}\n', "line 2 is none of its lines"),
-        ("no newline", "no results of this experiment"),
-        ('{"kind": "conditions", "format": 1, "grid": "cpu"}\n', "another grid: cpu, now snitch"),
-    ):
-        path.write_text(text)
-        with pytest.raises(UsageError, match=reason):
-            Ledger(path, SMALL)
-        assert path.read_text() == text
+def test_what_is_not_comparable_is_in_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = {"benchmark": "perfllm", "grid": SMALL.to_json(), "jobs": 1, **version_facts(SMALL)}
+    settings["evaluators"] = {"cycles": "older"}
+    partial = Partial.create(tmp_path / "out.json", json.loads(json.dumps(settings)))
+    assert tool.main(["--resume", str(partial.path)]) == 2
+    assert "cannot resume: cycles was older and is " in capsys.readouterr().err
+
+
+def test_files_without_searches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "out.json"
+    settings, records = handmade()
+    path.write_text(json.dumps(results_of(settings, records[:1], {})))
     assert tool.main(["--show", str(path)]) == 2
     assert "no finished searches" in capsys.readouterr().err
-
-
-def test_what_is_not_comparable_is_in_no_file(tmp_path: Path) -> None:
-    path = tmp_path / "out.jsonl"
-    run(path, replace(SMALL, seeds=(0,)), 1)
-    with pytest.raises(UsageError, match="has searches of 10 evaluations for axpy:1x256, cycles, not 20"):
-        Ledger(path, SMALL.with_only([], [], None, 20))
-    with Ledger(path, SMALL), pytest.raises(UsageError, match="another process writes to"):
-        Ledger(path, SMALL)
-    first, *others = lines_of(path)
-    changed = {**json.loads(first), "evaluators": {"cycles": "older"}}
-    path.write_text("".join(f"{line}\n" for line in [json.dumps(changed), *others]))
-    with pytest.raises(UsageError, match="has another cycles: older, now "):
-        Ledger(path, SMALL)
+    path.write_text(
+        json.dumps(results_of(settings, [Record("x", 1, (), {"label": "x", "threads": 1, "rows": []})], {}))
+    )
+    assert tool.main(["--show", str(path)]) == 2
+    assert "is of no experiment" in capsys.readouterr().err

@@ -11,8 +11,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the functions are PyTorch's")
 
+from benchmarks.records import OURS, Record  # noqa: E402
+from benchmarks.torch_cases import EAGER, Case, error_of, measure  # noqa: E402
 from benchmarks.torch_fusions import BYTES, COUNT, FILE, SEED, Fusion, draw, fusions, text_of  # noqa: E402
-from benchmarks.torch_turns import EAGER, INDUCTOR, OURS, Case, error_of, is_correct, measure, ratio  # noqa: E402
+from pdojo.backends.measure import Ok  # noqa: E402
 
 SMALL = [str(fusion) for fusion in fusions()[::12]]
 
@@ -35,21 +37,23 @@ def test_functions_are_within_the_bounds() -> None:
 def test_small_functions_are_right(line: str) -> None:
     fusion = Fusion.of(line)
     small = fusion.with_sizes({name: min(size, 6) for name, size in fusion.sizes.items()})
-    found = measure(Case(small, tuple(small.arguments())), (EAGER, OURS), rounds=0)
-    assert is_correct(found), found
+    found = measure(Case(small, tuple(small.arguments())), (EAGER,), rounds=0)
+    record = Record.from_json({"label": line, "threads": 1, "cold": False, **found})
+    assert [(row.library, type(row.outcome)) for row in record.rows] == [(OURS, Ok), ("torch", Ok)], found
 
 
-def test_errors_and_ratios() -> None:
-    found = {
-        "scale": 1.0,
-        "errors": {OURS: 3e-5, EAGER: 1e-5},
-        "samples": {OURS: [1.0, 2.0, 4.0], EAGER: [2.0, 2.0, 2.0]},
-    }
-    assert not is_correct(found)
-    assert is_correct(found | {"errors": {OURS: 2e-5, EAGER: 1e-5}})
-    assert not is_correct(found | {"errors": {EAGER: 1e-5}})
-    assert ratio(found, EAGER) == 1.0
-    assert ratio(found, INDUCTOR) is None
+def test_a_wrong_result_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    def wrong(name: tuple[str, str], function: object, _: object) -> object:
+        return function if name == EAGER else lambda x: x + 1.0001
+
+    monkeypatch.setattr("benchmarks.torch_cases._compiled", wrong)
+    found = measure(Case(function, (torch.ones(3),)), (EAGER,), rounds=1)
+    record = Record.from_json({"label": "x", "threads": 1, "cold": False, **found})
+    assert record.failures == ["wrong result: the largest error is 0.0001, that of eager PyTorch 0"]
+    assert record.fastest_peer is not None
 
 
 def test_a_result_with_other_infinities_is_wrong() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import bench
+from benchmarks import bench, runs
 from benchmarks.peers import as_text, peers_of, reference
 from benchmarks.unseen import UnseenWorkload, unseen, unseen_names, workload_from
 from benchmarks.unseen.meanings import MEANINGS
@@ -33,7 +33,7 @@ def test_twenty_kernels_are_in_no_library() -> None:
 def test_kernels_are_of_a_realistic_size(name: str) -> None:
     kernel = unseen(name).instantiate()
     assert kernel.sym_name.data == name
-    work = work_of(unseen(name), parameters_of(nest_of(kernel)))
+    work = work_of(unseen(name))
     assert 4e6 <= work.bytes <= 1e8
     assert 1e6 <= work.operations <= 5e9
 
@@ -51,7 +51,7 @@ def test_kernels_have_their_meaning(name: str) -> None:
 
 def test_operations_are_those_of_the_text() -> None:
     found = UnseenWorkload("pointwise_conv_nhwc", (("N", 1), ("H", 2), ("W", 3), ("C", 5), ("O", 7)))
-    work = work_of(found, parameters_of(nest_of(found.instantiate())))
+    work = work_of(found)
     assert work.operations == 6 * 7 * (2 * 5 + 2)
 
 
@@ -77,7 +77,7 @@ def test_the_benchmark_takes_them(names: list[str], expected: tuple[str, ...], m
         begun.append(tuple(each["label"] for each in settings["workloads"]))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bench.Partial, "create", create)
+    monkeypatch.setattr(runs.Partial, "create", create)
     bench.main(["--unseen", *names, "--peers", "none", "--threads", "1", "-o", "r.json"])
     assert begun == [expected]
 
@@ -88,7 +88,7 @@ def test_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     target = tmp_path / "r.json"
     quick = ["--peers", "none", "--samples", "1", "--budget", "0.01", "--no-plots", "--no-race", "--threads", "1"]
     assert bench.main(["--unseen", "weighted_heads", *quick, "-o", str(target)]) == 0
-    settings, (found,) = bench.read_results(target)
+    settings, (found,) = runs.read_results(target)
     shown = capsys.readouterr().out
     assert "weighted_heads" in shown
     assert "pass ms" in shown

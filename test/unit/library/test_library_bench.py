@@ -16,7 +16,7 @@ from pdojo_tools import lib
 from pdojo_tools.library import comparing
 
 from benchmarks import library as bench
-from benchmarks.library_contests import PROCESS, Contest, chart_of, in_process, peer_of
+from benchmarks.contests import PROCESS, Contest, chart_of, in_process, peer_of
 from benchmarks.records import OURS, Record
 from pdojo.backends.measure import CompileError, Ok
 from pdojo.errors import UsageError

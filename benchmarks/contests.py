@@ -1,4 +1,4 @@
-"""Contests of a generated library's entries with other implementations: ratios of pairs, a table, a chart."""
+"""Ours against other implementations by pairs of samples of one turn: ratios, a table, a chart."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from benchmarks.tables import number, table
 from pdojo.backends.measure import Ok
 
 PROCESS = "pdojo in process"
-"""The title of the entry's program as code that pdojo compiles."""
+"""The title of a library entry's program as code that pdojo compiles."""
 CERTAIN = 0.05
 """Least p of a sign test at which two implementations count as equal."""
 
 
 @dataclass(frozen=True)
 class Contest:
-    """An entry against another implementation, by pairs of samples of one turn."""
+    """Ours against another implementation, by pairs of samples of one turn."""
 
     other: Row
     ratios: Sequence[float]
-    """The other's time over the entry's, for each turn."""
+    """The other's time over ours, for each turn."""
 
     @staticmethod
     def of(record: Record, other: Row | None) -> Contest | None:
@@ -50,7 +50,7 @@ class Contest:
 
     @property
     def decided(self) -> str:
-        """The number of pairs in which the entry is faster, and the result of a sign test."""
+        """The number of pairs in which ours is faster, and the result of a sign test."""
         faster, slower = sum(r > 1 for r in self.ratios), sum(r < 1 for r in self.ratios)
         word = "faster" if faster > slower else "slower"
         if sign_test(faster, slower) >= CERTAIN:
@@ -63,21 +63,38 @@ def peer_of(record: Record) -> Row | None:
     return fastest(row for row in record.rows if row.library in LIBRARIES)
 
 
-def print_contests(console: Console, records: Sequence[Record]) -> None:
-    """Print one line for each entry, and the geometric means of the ratios."""
-    headings = ("", "ms", "fastest other", "ms", "other / ours", "pairs", "in process / ours")
-    console.print(table(headings, map(_line, records), words=(0, 2, 5)))
+def in_process(record: Record) -> Row | None:
+    """A library entry's program as code that pdojo compiles."""
+    return fastest(row for row in record.rows if row.library == PROCESS)
+
+
+def print_contests(console: Console, _: JSON, records: Sequence[Record]) -> None:
+    """Print one line for each record, and the geometric means of the ratios."""
+    headings = ["", "threads", "ms", "fastest other", "ms", "other / ours", "pairs"]
+    with_process = any(in_process(record) is not None for record in records)
+    rows = [_line(record) for record in records]
+    if with_process:
+        headings.append("in process / ours")
+        for row, record in zip(rows, records, strict=True):
+            own = Contest.of(record, in_process(record))
+            row.append(number(None if own is None else own.ratio, ".3f"))
+    console.print(table(headings, rows, words=(0, 3, 6)))
     for name, ratios in ratios_of(records).items():
-        mean = geometric_mean(ratios)
+        mean = geometric_mean(list(ratios.values()))
         if mean is not None:
-            over = f"geometric mean over {len(ratios)} entries (least {min(ratios):.3f})"
-            text = f"{mean:.3f} times as fast as {name}, {over}"
-            console.print(text, highlight=False, soft_wrap=True)
+            least = min(ratios, key=lambda label: ratios[label])
+            over = f"geometric mean over {len(ratios)} (least {ratios[least]:.3f}, {least})"
+            console.print(f"{mean:.3f} times as fast as {name}, {over}", highlight=False, soft_wrap=True)
 
 
-def ratios_of(records: Sequence[Record]) -> dict[str, list[float]]:
-    """The medians of pairs, by the other implementation."""
-    found: dict[str, list[float]] = {}
+def means_of(records: Sequence[Record]) -> JSON:
+    """The geometric means of the ratios, by the other implementation."""
+    return {name: geometric_mean(list(ratios.values())) for name, ratios in ratios_of(records).items()}
+
+
+def ratios_of(records: Sequence[Record]) -> dict[str, dict[str, float]]:
+    """The medians of pairs, by the other implementation and the label."""
+    found: dict[str, dict[str, float]] = {}
     for record in records:
         rows = {"the fastest other library": peer_of(record), PROCESS: in_process(record)}
         for library in dict.fromkeys(row.library for row in record.rows if row.library in LIBRARIES):
@@ -85,33 +102,28 @@ def ratios_of(records: Sequence[Record]) -> dict[str, list[float]]:
         for name, row in rows.items():
             contest = Contest.of(record, row)
             if contest is not None:
-                found.setdefault(name, []).append(contest.ratio)
+                found.setdefault(name, {})[record.label] = contest.ratio
     return found
 
 
-def in_process(record: Record) -> Row | None:
-    """The entry's program as code that pdojo compiles."""
-    return fastest(row for row in record.rows if row.library == PROCESS)
-
-
 def _line(record: Record) -> list[str]:
-    contest, own = Contest.of(record, peer_of(record)), Contest.of(record, in_process(record))
-    failed = "" if record.median is not None or record.ours is None else record.ours.outcome.summary
     peer = peer_of(record)
+    contest = Contest.of(record, peer)
     milliseconds = None if peer is None or not isinstance(peer.outcome, Ok) else peer.outcome.median * 1e3
+    failed = "" if record.median is not None or record.ours is None else record.ours.outcome.summary
     return [
         escape(record.label),
+        str(record.threads),
         number(None if record.median is None else record.median * 1e3, ".4g"),
         escape(failed) if peer is None else escape(title(peer)),
         number(milliseconds, ".4g"),
         number(None if contest is None else contest.ratio, ".3f"),
         "" if contest is None else contest.decided,
-        number(None if own is None else own.ratio, ".3f"),
     ]
 
 
 def chart_of(records: Sequence[Record], settings: JSON) -> str | None:
-    """A chart of the ratios to the fastest other library; None if no entry has one."""
+    """A chart of the ratios to the fastest other library; None if no record has one."""
     bars: list[Bar] = []
     for record in records:
         contest = Contest.of(record, peer_of(record))
@@ -119,7 +131,7 @@ def chart_of(records: Sequence[Record], settings: JSON) -> str | None:
         bars.append(Bar(record.label, None if contest is None else contest.ratio, name))
     if all(bar.ratio is None for bar in bars):
         return None
-    threads = settings["threads"]
+    threads = max(record.threads for record in records)
     machine = f"{processor_of(settings) or 'unknown processor'}, {threads} thread{'s' * (threads > 1)}"
     names = [LIBRARIES[name].title for name in settings["libraries"]]
     return drawn([Panel(machine, settings["started"][:10], names, True, bars)])
