@@ -36,7 +36,7 @@ from benchmarks.tables import table
 from pdojo.backends.common.gc_pause import collect_rarely
 from pdojo.budget import Budget
 from pdojo.dialect.assumptions import with_alignment
-from pdojo.dialect.flow.shortcut import NAMES, without
+from pdojo.dialect.flow.shortcut import shortcut_names, without
 from pdojo.dialect.machines.registry import known_machine
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.passes.passes import play_pass
@@ -174,7 +174,7 @@ def _instructions(*arguments: str) -> int:
 
 def _ablate(console: Console, given: argparse.Namespace) -> None:
     """Print the instructions with all shortcuts, and how many more it takes without each, in percent."""
-    chosen, kernels = given.without or NAMES, given.kernels or WALKED
+    chosen, kernels = given.without or shortcut_names(), given.kernels or WALKED
     starting = _instructions("-c", "import benchmarks.game")
     columns: list[list[str]] = [["nothing", *chosen]]
     for title in kernels:
@@ -232,7 +232,7 @@ def _arguments() -> Arguments:
     add("--walks", type=positive, metavar="MOVES", help="moves of a random walk (default 40; 2 with --ablation)")
     add("--seed", type=random_seed, default=0, metavar="N", help="seed of walks and searches")
     add("--limits", action="store_true", help="exit with 1 if a limit is missed")
-    add("--without", nargs="+", choices=NAMES, default=(), help="leave out these shortcuts")
+    add("--without", nargs="+", choices=shortcut_names(), default=(), help="leave out these shortcuts")
     add("--ablation", action="store_true", help="leave out one shortcut after the other")
     add("--proposers", type=positive, metavar="N", help="compare searches by one process with searches by N")
     add("--strategy", default="evolve", choices=("sample", "evolve", "elites", "model"), help="of the searches")

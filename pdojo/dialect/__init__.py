@@ -1,12 +1,15 @@
 """The dialect, and all analyses of a kernel that do not change it.
 
-Any import from here registers the verifier of kernels, which is loaded when the first kernel is verified.
+Any import from here registers the verifier of kernels and the shortcuts of analyses, which are loaded when they are
+first used.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pdojo.dialect.flow.shortcut import register
+from pdojo.dialect.shortcuts import SHORTCUTS
 from pdojo.dialect.verifier import register_verifier
 
 if TYPE_CHECKING:
@@ -20,3 +23,4 @@ def _verify(kernel: KernelOp) -> None:
 
 
 register_verifier(_verify)
+register(SHORTCUTS)

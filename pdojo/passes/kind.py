@@ -1,6 +1,7 @@
 """Kinds of machine: the expert passes of each, and its cost model.
 
-A kind has the name of the machine's backend. It is a folder here, or an entry point of the group `pdojo.kinds`.
+A kind has the name of the machine's backend. It is a folder here, or an entry point of the group `pdojo.kinds`
+(`registry.py`).
 """
 
 from __future__ import annotations
@@ -10,9 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.plugins import KINDS, find
 from pdojo.dialect.view.nest import Nest
-from pdojo.errors import PluginError, UsageError
 
 if TYPE_CHECKING:
     from pdojo.passes.common.builder import PassBuilder
@@ -50,23 +49,3 @@ class MachineKind:
     """Expert passes by name, weakest first; each is imported when it is needed (`pdojo.dialect.plugins.lazy`)."""
     model: Callable[[], CostModel] | None = None
     """Imports the cost model; None if there is none."""
-
-
-_OWN = {
-    "": "pdojo.passes.cpu.kind:CPU",
-    "cuda": "pdojo.passes.gpu.kind:GPU",
-    "hip": "pdojo.passes.gpu.kind:GPU",
-    "llvm": "pdojo.passes.cpu.kind:CPU",
-    "snitch": "pdojo.passes.snitch.kind:SNITCH",
-}
-
-
-def kind_of_machine(machine: Machine) -> MachineKind:
-    """The kind of a machine. Raises UsageError if there is none, PluginError if its plugin is invalid."""
-    name = machine.backend
-    found = find(KINDS, name, _OWN)
-    if found is None:
-        raise UsageError(f"nothing is known of tuning for {machine.name}: there is no kind '{name}'")
-    if not isinstance(found, MachineKind):
-        raise PluginError(f"the kind of machine '{name}' is a {type(found).__name__}; it must be a MachineKind")
-    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pdojo.errors import UsageError
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.parameters import ParameterValues, PassResult
-from pdojo.passes.kind import kind_of_machine
+from pdojo.passes.registry import kind_of_machine
 from pdojo.transforms.game import Game
 
 

@@ -22,7 +22,7 @@ from pdojo.dialect.flow.collision import Query
 from pdojo.dialect.flow.coverage import common_depth
 from pdojo.dialect.flow.origins import ValueQuestion
 from pdojo.dialect.flow.program import Program
-from pdojo.dialect.flow.shortcut import NAMES, SHORTCUTS, Answer, Question, Shortcut, without
+from pdojo.dialect.flow.shortcut import Answer, Question, Shortcut, shortcut_names, without
 from pdojo.dialect.flow.storage_check import StorageQuestion
 from pdojo.dialect.flow.uses import Use
 from pdojo.dialect.machines.machine import Machine
@@ -34,7 +34,7 @@ from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules import capacity, conditions, hints, special_mappings
 from pdojo.dialect.rules.conditions import Conditions, conditions_of
 from pdojo.dialect.rules.races import find_race
-from pdojo.dialect.shortcuts import excerpts
+from pdojo.dialect.shortcuts import SHORTCUTS, excerpts
 from pdojo.dialect.verification.verify import verify_kernel, verify_nest
 from pdojo.dialect.view import nest as nest_module
 from pdojo.dialect.view.build import nest_on
@@ -102,7 +102,7 @@ def judge_shortcuts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         if found is not None:
             settled[self.name] += 1
             if settled[self.name] <= JUDGED:
-                with without(*NAMES):
+                with without(*shortcut_names()):
                     exact = harder(self, question).exact()
                 assert agree(question, found.value, exact), (self.name, question, found, exact)
         return found

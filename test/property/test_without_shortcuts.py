@@ -8,10 +8,11 @@ import pytest
 
 import pdojo
 from pdojo.dialect.flow.program import Program
-from pdojo.dialect.flow.shortcut import NAMES, SHORTCUTS, is_used, without
+from pdojo.dialect.flow.shortcut import is_used, shortcut_names, without
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.shortcuts import SHORTCUTS
 from pdojo.errors import UsageError
 from pdojo.kernels import kernel_names
 from pdojo.transforms.apply import candidates
@@ -53,31 +54,31 @@ def wander(kernel: KernelOp, on: str, seed: int, length: int, *names: str) -> No
 
 @pytest.mark.parametrize("on", MACHINES)
 def test_verdicts_on_a_few_states(on: str) -> None:
-    wander(parse_notation(SMALL)[0], on, 0, 2, *NAMES)
+    wander(parse_notation(SMALL)[0], on, 0, 2, *shortcut_names())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("on", MACHINES)
 def test_verdicts_on_random_kernels(on: str) -> None:
     for seed, text in enumerate(random_texts(3)):
-        wander(parse_notation(text)[0], on, seed, 3, *NAMES)
+        wander(parse_notation(text)[0], on, seed, 3, *shortcut_names())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["softmax", "layernorm", "matmul"])
 def test_verdicts_on_kernels_of_the_library(name: str) -> None:
     kernel = small_kernel(name, Random(kernel_names(long=False).index(name)))
-    wander(kernel, "toy", 0, 4, *NAMES)
+    wander(kernel, "toy", 0, 4, *shortcut_names())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shortcut", NAMES)
+@pytest.mark.parametrize("shortcut", shortcut_names())
 def test_verdicts_without_one_shortcut(shortcut: str) -> None:
     for seed, text in enumerate(random_texts(4)[:10]):
         wander(parse_notation(text)[0], MACHINES[seed % 3], seed, 2, shortcut)
 
 
-@pytest.mark.parametrize("removed", [NAMES, ("deferred conditions",), ("same nodes",)])
+@pytest.mark.parametrize("removed", [shortcut_names(), ("deferred conditions",), ("same nodes",)])
 def test_traces_lead_to_the_same_programs(removed: tuple[str, ...]) -> None:
     """Moves one by one, in place, and replayed."""
     moves = ("join_scopes@m:0", "reuse_dims@m:0", "tile_scope@y:0{size=2}")
@@ -101,7 +102,7 @@ def test_a_context_restores_the_list() -> None:
         assert not is_used("memo")
         assert not is_used("excerpts")
         assert is_used("layout")
-    assert all(map(is_used, NAMES))
+    assert all(map(is_used, shortcut_names()))
     with pytest.raises(UsageError, match="there is no shortcut 'ring'"), without("ring"):
         pass
 

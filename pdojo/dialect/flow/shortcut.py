@@ -1,4 +1,4 @@
-"""The list of shortcuts: faster ways to answers that this folder and `rules` give exactly (`pdojo.dialect.shortcuts`).
+"""Shortcuts: faster ways to answers that this folder and `rules` give exactly (the list is `pdojo.dialect.shortcuts`).
 
 A question has an exact answer (`Question.exact`). A shortcut for that kind of question gives the same answer, or None.
 Other shortcuts are switches: they choose the program that is asked, keep answers, or ask once instead of often, so they
@@ -45,7 +45,7 @@ class Shortcut:
     kind: str = ""
     """The kind of question that it answers; empty for a switch."""
     home: str = ""
-    """Its function, as `module:function` in `pdojo.dialect.shortcuts`; imported when it is first asked."""
+    """Its function, as `module:function`; imported when it is first asked."""
 
     def answer(self, question: Question[AnswerT]) -> Answer[AnswerT] | None:
         """The answer to a question of this kind; None if the shortcut does not know it."""
@@ -55,35 +55,11 @@ class Shortcut:
 @cache
 def _function(home: str) -> Callable[[Question[Any]], Answer[Any] | None]:
     module, _, name = home.partition(":")
-    return getattr(import_module(f"pdojo.dialect.shortcuts.{module}"), name)
+    return getattr(import_module(module), name)
 
 
-SHORTCUTS = (
-    Shortcut("digits", "collision", "digits:apart"),
-    Shortcut("guesses", "collision", "digits:guessed"),
-    Shortcut("one iteration", "storage at first sight", "iterations:kept"),
-    Shortcut("several writes", "storage", "iterations:kept_together"),
-    Shortcut("rings", "storage", "rings:kept"),
-    Shortcut("first iterations", "storage", "clobber:overwritten"),
-    Shortcut("instances", "storage", "instances:compared"),
-    Shortcut("representatives", "storage", "instances:compared_few"),
-    Shortcut("single reads", "storage", "single_reads:refuted"),
-    Shortcut("obvious values", "value at first sight", "values:obvious"),
-    Shortcut("values of instances", "value", "values:enumerated"),
-    Shortcut("covered reads", "initialised", "values:initialised"),
-    Shortcut("whole writes"),
-    Shortcut("exact copies"),
-    Shortcut("memo"),
-    Shortcut("excerpts"),
-    Shortcut("layout"),
-    Shortcut("promises"),
-    Shortcut("same nodes"),
-    Shortcut("deferred conditions"),
-)
+_registered: list[Shortcut] = []
 """All shortcuts; those for one kind of question are asked in this order."""
-
-NAMES = tuple(shortcut.name for shortcut in SHORTCUTS)
-
 _used: dict[str, list[Shortcut]] = {}
 """The shortcuts in use by kind of question."""
 _switched_on: set[str] = set()
@@ -98,7 +74,10 @@ def _use(shortcuts: tuple[Shortcut, ...]) -> None:
         _switched_on.add(shortcut.name)
 
 
-_use(SHORTCUTS)
+def register(shortcuts: tuple[Shortcut, ...]) -> None:
+    """Register the shortcuts and use them."""
+    _registered[:] = shortcuts
+    _use(shortcuts)
 
 
 def answered(kind: str, question: Question[AnswerT]) -> Answer[AnswerT] | None:
@@ -121,15 +100,21 @@ def is_used(name: str) -> bool:
     return name in _switched_on
 
 
+def shortcut_names() -> tuple[str, ...]:
+    """The names of all shortcuts."""
+    return tuple(shortcut.name for shortcut in _registered)
+
+
 @contextmanager
 def without(*names: str) -> Generator[None]:
-    """A context without some shortcuts, for tests and measurements; `without(*NAMES)` empties the list.
+    """A context without some shortcuts, for tests and measurements; `without(*shortcut_names())` empties the list.
 
     Programs built before the context may hold answers of shortcuts.
     """
-    if unknown := set(names) - set(NAMES):
-        raise UsageError(f"there is no shortcut '{min(unknown)}'; there are {', '.join(NAMES)}")
-    before = tuple(shortcut for shortcut in SHORTCUTS if shortcut.name in _switched_on)
+    known = shortcut_names()
+    if unknown := set(names) - set(known):
+        raise UsageError(f"there is no shortcut '{min(unknown)}'; there are {', '.join(known)}")
+    before = tuple(shortcut for shortcut in _registered if shortcut.name in _switched_on)
     _use(tuple(shortcut for shortcut in before if shortcut.name not in names))
     try:
         yield

@@ -11,7 +11,8 @@ from pdojo.backends.registry import backend_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError, UsageError
-from pdojo.passes.kind import CostModel, kind_of_machine
+from pdojo.passes.kind import CostModel
+from pdojo.passes.registry import kind_of_machine
 from pdojo.search.contract.evaluation import Evaluator
 
 

@@ -11,7 +11,8 @@ from random import Random
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.search.contract.evaluation import JSON
 from pdojo.search.neighbourhoods.lengths import Limits
-from pdojo.search.neighbourhoods.proposals import Edit, Proposals, proposals_for
+from pdojo.search.neighbourhoods.proposals import Edit, Proposals
+from pdojo.search.neighbourhoods.registry import proposals_for
 from pdojo.transforms.game import Game
 
 VERSION = 4

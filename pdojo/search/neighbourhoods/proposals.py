@@ -1,7 +1,4 @@
-"""Proposals for the heuristic neighbourhood (paper 4.2.1), by a machine's backend.
-
-Other packages add proposals by entry points of the group `pdojo.proposals`.
-"""
+"""Proposals for the heuristic neighbourhood (paper 4.2.1)."""
 
 from __future__ import annotations
 
@@ -10,9 +7,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias
 
-from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.plugins import PROPOSALS, find, plugins
-from pdojo.errors import PluginError, UsageError
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.kind import ExpertPass
 from pdojo.transforms.game import Game, Skipped
@@ -45,23 +39,3 @@ class Proposals:
     """The edits and their relative weights."""
     mend: Callable[[PassBuilder, Sequence[Skipped], str], None]
     """Compensates for skipped moves of an edited trace; the last argument is `Edit.spared`."""
-
-
-_OWN = {"llvm": "pdojo.search.neighbourhoods.cpu:PROPOSALS"}
-
-
-def has_proposals(machine: Machine) -> bool:
-    """True if there are proposals for the machine."""
-    return machine.backend in (*_OWN, *plugins(PROPOSALS, _OWN))
-
-
-def proposals_for(machine: Machine) -> Proposals:
-    """The proposals for a machine. Raises UsageError if there are none, PluginError if its plugin is invalid."""
-    found = find(PROPOSALS, machine.backend, _OWN)
-    if found is None:
-        raise UsageError(
-            f"the neighbourhood 'heuristic' has no proposals for {machine.name}, only for CPUs; use 'mutate' or 'edges'"
-        )
-    if not isinstance(found, Proposals):
-        raise PluginError(f"the proposals '{machine.backend}' are a {type(found).__name__}; they must be Proposals")
-    return found

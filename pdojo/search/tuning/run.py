@@ -22,7 +22,7 @@ from pdojo.search.database.rows import Key
 from pdojo.search.engine.costs import LAST, Costs
 from pdojo.search.engine.search import run_settings, search
 from pdojo.search.neighbourhoods import neighbourhood
-from pdojo.search.neighbourhoods.proposals import has_proposals
+from pdojo.search.neighbourhoods.registry import has_proposals
 from pdojo.search.strategies import strategy
 from pdojo.transforms.game import Game, fingerprint_of
 

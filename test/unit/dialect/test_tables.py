@@ -13,7 +13,7 @@ from pdojo.dialect.affine import Expr, const, floordiv, lookup, var
 from pdojo.dialect.flow.collision import ANY, BEFORE, Collisions, Domain, Query
 from pdojo.dialect.flow.integer_sets import bounds_over_domain, coordinates, read_set, spell, unreached
 from pdojo.dialect.flow.points import evaluate
-from pdojo.dialect.flow.shortcut import NAMES, without
+from pdojo.dialect.flow.shortcut import shortcut_names, without
 from pdojo.dialect.lookups import along, with_tables
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
@@ -140,7 +140,7 @@ def test_collisions_are_those_of_enumeration(seed: int) -> None:
     )
     query = Query(domain, domain, ((first, second),), (BEFORE, ANY))
     assert (Collisions().find(query) is not None) == wanted
-    with without(*NAMES):
+    with without(*shortcut_names()):
         assert (Collisions().find(query) is not None) == wanted
 
 

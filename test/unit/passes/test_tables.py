@@ -10,8 +10,8 @@ from pdojo import build
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.semantics.oracle import equivalent
-from pdojo.passes.kind import kind_of_machine
 from pdojo.passes.passes import play_pass
+from pdojo.passes.registry import kind_of_machine
 from pdojo.search.features.structure import SIZE, structure
 from pdojo.transforms.game import Game
 

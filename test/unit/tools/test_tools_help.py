@@ -14,7 +14,7 @@ import pdojo
 from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import PRESETS
 from pdojo.names import EVALUATORS, EXPERT_PASSES
-from pdojo.passes.kind import kind_of_machine
+from pdojo.passes.registry import kind_of_machine
 from pdojo.search.evaluators.named import evaluators_of
 
 ROOT = Path(__file__).parents[3]
