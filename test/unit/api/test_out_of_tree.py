@@ -74,17 +74,27 @@ def test_a_backend_of_another_package(installed: Path, tmp_path: Path) -> None:
     ran = run(installed, str(kernel), "--machine=acme-2", tool="run")
     assert "right: agrees with the interpreter" in ran.stdout, ran.stderr
     assert "16 cycles" in ran.stdout
-    search = ["--search=sample", "--budget=5", "--neighbourhood=edges", f"--database={tmp_path / 'db'}"]
+    search = ["--search=descent", "--agent=tries=5", "--neighbourhood=edges", f"--database={tmp_path / 'db'}"]
     wanted = [*search, "--pass=naive", "-o", str(trace), "--report", str(report)]
     tuned = run(installed, str(kernel), "--machine=acme-2", *wanted, tool="tune")
     assert tuned.returncode == 0, tuned.stderr
     assert trace.read_text().startswith("# pdojo trace")
     assert "<td>cycles</td>" in report.read_text()
     assert "acme-asm: " in report.read_text()
+    assert "descent, edges, from pass" in report.read_text()
     refused = run(installed, str(kernel), "--machine=acme-2", "--pass=greedy", tool="tune")
     assert "unknown pass 'greedy'; known are naive" in refused.stderr
     unknown = run(installed, str(kernel), "--machine=acme-2", "--search=sample", "--evaluator=runtime", tool="tune")
     assert "--evaluator runtime knows nothing about programs for acme-2; take cycles" in unknown.stderr
+
+
+def test_a_strategy_of_another_package(installed: Path) -> None:
+    """Its options are checked by itself; the test of the backend searches by it."""
+    wanted = ["softmax:4x8", "--search=descent"]
+    wrong = run(installed, *wanted, "--agent=steps=3", tool="tune")
+    assert "error: the strategy 'descent' takes tries=N, not 'steps=3'" in wrong.stderr
+    missing = run(Path("/nonexistent"), *wanted, tool="tune")
+    assert "unknown strategy 'descent'; known: sample, anneal" in missing.stderr
 
 
 def test_a_backend_of_another_package_runs_on_given_arrays(installed: Path, tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError, UsageError
 from pdojo.kernels import Workload
+from pdojo.passes import tuned
 from pdojo.passes.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.passes.verification import verify as deciding
 from pdojo.passes.verification.verify import Verification
@@ -305,7 +306,7 @@ def test_a_second_call_takes_the_measurement_of_the_first(
     def other_code(_: str) -> str:
         return "other code"
 
-    monkeypatch.setattr(flow, "verify_moves", decide)
+    monkeypatch.setattr(tuned, "verify_moves", decide)
     for number in range(3):
         assert tune.main(args) == 0
         assert (len(measured), len(judged)) == (1, 1)
