@@ -8,7 +8,7 @@ inner nodes stand for those. Nodes and buffers keep theirs, so a move costs only
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 from weakref import WeakValueDictionary
 
 from xdsl.dialects.builtin import DictionaryAttr
@@ -49,7 +49,11 @@ def content_of(node: Node) -> Content:
 
 def form_of(node: Node) -> Content:
     """The content of a node and everything inside, without identifiers and the declarations of buffers."""
-    return fact(node.facts, "form", lambda: content(*_own(node), *map(form_of, _inside(node))))
+    # Asked after every move, of all siblings of the nodes that it changed.
+    found = node.facts.get("form")
+    if found is None:
+        found = node.facts["form"] = content(*_own(node), *map(form_of, _inside(node)))
+    return cast(Content, found)
 
 
 def _inside(node: Node) -> Sequence[Node]:
@@ -65,7 +69,8 @@ def _own(node: Node) -> Structure:
 
 def form_of_program(nest: Nest) -> Content:
     """The content of a program without identifiers; among the programs of a game, equal for equal texts."""
-    return content(tuple(map(declared, nest.buffers)), *map(form_of, nest.children))
+    declarations = fact(nest.of_declarations, "declared", lambda: tuple(map(declared, nest.buffers)))
+    return content(declarations, *map(form_of, nest.children))
 
 
 def _scope(scope: Scope) -> Structure:
