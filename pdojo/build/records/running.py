@@ -61,7 +61,7 @@ def cumulative_min(x: Values, axis: int = -1) -> list[Values]:
 
 
 def _running(found: Values, x: Values, axis: int) -> list[Values]:
-    places = np.moveaxis(np.broadcast_to(np.arange(x.shape[axis]), np.moveaxis(x, axis, -1).shape), -1, axis)
+    places = np.arange(x.shape[axis]).reshape([-1 if d == axis % x.ndim else 1 for d in range(x.ndim)])
     is_new = (x == found) | np.isnan(x)
     latest: Any = np.maximum
     return [found, latest.accumulate(np.where(is_new, places, 0), axis)]
