@@ -61,8 +61,9 @@ def cumulative_min(x: Values, axis: int = -1) -> list[Values]:
 
 
 def _running(found: Values, x: Values, axis: int) -> list[Values]:
-    places = np.arange(x.shape[axis]).reshape([-1 if d == axis % x.ndim else 1 for d in range(x.ndim)])
-    is_new = (x == found) | np.isnan(x)
+    indices: Values = np.arange(x.shape[axis])
+    places = indices.reshape([-1 if d == axis % x.ndim else 1 for d in range(x.ndim)])
+    is_new: Values = (x == found) | np.isnan(x)
     latest: Any = np.maximum
     return [found, latest.accumulate(np.where(is_new, places, 0), axis)]
 
