@@ -61,7 +61,7 @@ def cumulative_min(x: Values, axis: int = -1) -> list[Values]:
 
 
 def _running(found: Values, x: Values, axis: int) -> list[Values]:
-    indices: Values = np.arange(x.shape[axis])
+    indices: Values = np.arange(int(x.shape[axis]))
     places = indices.reshape([-1 if d == axis % x.ndim else 1 for d in range(x.ndim)])
     is_new: Values = (x == found) | np.isnan(x)
     latest: Any = np.maximum
