@@ -121,17 +121,17 @@ def body(results: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([*lines, *map(str, listed)]) + "\n"
 
 
-def page(text: str, generated: str) -> str:
-    """The page with its generated part replaced."""
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n{generated}\n{END}{rest.partition(END)[2]}"
+def replaced(text: str, begin: str, generated: str, end: str) -> str:
+    """A page with its generated part, between two lines, replaced."""
+    before, _, rest = text.partition(begin)
+    return f"{before}{begin}\n{generated}\n{end}{rest.partition(end)[2]}"
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Write the page for a file of results."""
     (path,) = sys.argv[1:] if args is None else args
     results = [json.loads(line) for line in Path(path).read_text().splitlines()]
-    PAGE.write_text(page(PAGE.read_text(), body(results)))
+    PAGE.write_text(replaced(PAGE.read_text(), BEGIN, body(results), END))
     return 0
 
 

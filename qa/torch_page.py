@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+from qa.onnx_page import replaced
 from qa.torch_ops import STATUSES, Row, stored
 
 PAGE = Path(__file__).parents[1] / "docs" / "torch-operators.md"
@@ -62,17 +63,11 @@ def _reason(row: Row) -> str:
     return "; ".join(" ".join(reason.replace("|", "/").split())[:120] for reason in most)
 
 
-def page(text: str, generated: str) -> str:
-    """The page with its generated part replaced."""
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n{generated}\n{END}{rest.partition(END)[2]}"
-
-
 def main(args: Sequence[str] | None = None) -> int:
     """Write the page for files of results."""
     files = [Path(each) for each in (sys.argv[1:] if args is None else args)]
     known = {row.operator: row for file in files for row in stored(file).values() if (row.dtype, row.mode) == LISTED}
-    PAGE.write_text(page(PAGE.read_text(), f"{runs(files)}\n{body([*known.values()])}"))
+    PAGE.write_text(replaced(PAGE.read_text(), BEGIN, f"{runs(files)}\n{body([*known.values()])}", END))
     return 0
 
 

@@ -22,7 +22,7 @@ from pdojo.build.contractions import contract, conv, conv_transpose, det, gemm, 
 from pdojo.build.elementary import acos, acosh, asin, asinh, atan2, atanh, cosh, sign, sign_bit, sinh, tan
 from pdojo.build.elementwise import bitcast, clip, exp, log, maximum, minimum, sqrt, tanh, where
 from pdojo.build.kernel import kernel
-from pdojo.build.lengths import distances, norm, normalize
+from pdojo.build.lengths import distance, distances, norm, normalize
 from pdojo.build.losses import binary_cross_entropy, cross_entropy, huber_loss, mse_loss
 from pdojo.build.norms import (
     batch_norm,
@@ -62,7 +62,7 @@ from pdojo.build.reductions import (
 )
 from pdojo.build.scans import scan
 from pdojo.build.shapes import expand_dims, flip, repeat, reshape, squeeze, tile, transpose, windows
-from pdojo.build.softmax import causal_softmax, hardmax, log_softmax, logsumexp, softmax
+from pdojo.build.softmax import causal_softmax, hardmax, log_softmax, logsumexp, safe_softmax, softmax
 from pdojo.build.sorting import topk
 from pdojo.build.tables import gather, scatter, table
 
@@ -102,6 +102,7 @@ __all__ = [
     "cumulative_max",
     "cumulative_min",
     "det",
+    "distance",
     "distances",
     "elu",
     "exp",
@@ -148,6 +149,7 @@ __all__ = [
     "reshape",
     "rms_norm",
     "rms_norm_with_statistics",
+    "safe_softmax",
     "scan",
     "scatter",
     "selu",

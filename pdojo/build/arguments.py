@@ -1,4 +1,4 @@
-"""Checks of the arguments of public functions: one of another kind than its annotation raises one clear error."""
+"""Arguments of functions: one of another kind than its annotation raises one clear error; changes inside of lists."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pdojo.errors import UsageError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_T = TypeVar("_T")
 _PLAIN: Mapping[Any, tuple[type, ...]] = {
     int: (int, np.integer),
     float: (int, float, np.integer, np.floating, np.bool_),
@@ -102,3 +103,18 @@ def _words(hint: Any) -> str:
     if hint is type(None):
         return "None"
     return _WORDS.get(hint) or _WORDS.get(kind, "a sequence")
+
+
+def replaced(value: Any, kind: type[_T], by: Callable[[_T], Any]) -> Any:
+    """A value with what `by` makes of those of a class, in lists and tuples too."""
+    if isinstance(value, kind):
+        return by(value)
+    if isinstance(value, list | tuple):
+        parts = [replaced(each, kind, by) for each in listed(value)]
+        return tuple(parts) if isinstance(value, tuple) else parts
+    return value
+
+
+def listed(value: Any) -> list[Any]:
+    """The elements of a list or a tuple, or the only value."""
+    return [*cast_to("Sequence[Any]", value)] if isinstance(value, list | tuple) else [value]

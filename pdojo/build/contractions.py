@@ -13,7 +13,7 @@ from math import prod
 from pdojo.build.array import Array, broadcast_shape, broadcast_to, cast, constant, define, map, shown, wide
 from pdojo.build.graph import Computed, Write, identity
 from pdojo.build.pieces import Widths, assemble, pad
-from pdojo.build.policy import accumulated_wide, rounded_once
+from pdojo.build.policy import accumulated_wide, calls_wide, rounded_once
 from pdojo.build.reductions import reduce
 from pdojo.build.shapes import expand_dims, flip, per_axis, reshape, transpose, windows
 from pdojo.dialect.affine import var
@@ -23,6 +23,7 @@ from pdojo.errors import UsageError
 _SUBSCRIPTS = re.compile(r"([a-zA-Z]*(?:,[a-zA-Z]*)*)->([a-zA-Z]*)")
 
 
+@calls_wide
 def contract(subscripts: str, *operands: Array, dtype: str | None = None) -> Array:
     """The sum of products that `subscripts` describe, as in `numpy.einsum`, with an explicit result.
 
@@ -91,6 +92,7 @@ def sum_of_products(factors: Sequence[Array], count: int) -> Array:
     return reduce("+", product, range(len(shape) - count, len(shape)))
 
 
+@calls_wide
 def matmul(a: Array, b: Array, *, dtype: str | None = None) -> Array:
     """The matrix product of the last two axes, as `numpy.matmul`: axes before them broadcast, vectors are allowed.
 

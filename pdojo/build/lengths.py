@@ -43,6 +43,17 @@ def normalize(x: Array, order: float = 2, axis: Axes = -1) -> Array:
 
 
 @rounded_once
+def distance(x: Array, y: Array, order: float = 2, axis: Axes = None, *, keepdims: bool = False) -> Array:
+    """The `norm` of the difference along `axis`.
+
+    >>> from pdojo import build
+    >>> build.distance(build.input("x", "f32", (4, 8)), build.input("y", "f32", (8,)), axis=-1)
+    <Array f32 [4]>
+    """
+    return norm(x - y, order, axis, keepdims=keepdims)
+
+
+@rounded_once
 def distances(x: Array, y: Array, order: float = 2) -> Array:
     """The `norm` of the difference of each pair of rows: [..., M, N] of `x` [..., M, K] and `y` [..., N, K].
 
@@ -50,4 +61,4 @@ def distances(x: Array, y: Array, order: float = 2) -> Array:
     >>> build.distances(build.input("x", "f32", (4, 8)), build.input("y", "f32", (3, 8)))
     <Array f32 [4, 3]>
     """
-    return norm(x[..., None, :] - y[..., None, :, :], order, -1)
+    return distance(x[..., None, :], y[..., None, :, :], order, -1)

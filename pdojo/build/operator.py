@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pdojo.build.arguments import replaced
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 FLOATS = ("f64", "f32", "f16", "bf16")
 INTEGERS = ("i64", "i32", "i16", "i8", "u8", "u16", "u32", "u64")
@@ -57,9 +59,8 @@ class Sample:
 
     def filled(self, replace: Callable[[Input], Any]) -> tuple[list[Any], dict[str, Any]]:
         """The arguments with what `replace` makes of each input, in order."""
-        return [_filled(each, replace) for each in self.arguments], {
-            name: _filled(value, replace) for name, value in self.keywords.items()
-        }
+        keywords = {name: replaced(value, Input, replace) for name, value in self.keywords.items()}
+        return replaced([*self.arguments], Input, replace), keywords
 
     def __str__(self) -> str:
         words = [*map(_shown, self.arguments), *(f"{name}={_shown(value)}" for name, value in self.keywords.items())]
@@ -69,15 +70,6 @@ class Sample:
 def call(*arguments: Any, types: Sequence[str] | None = None, **keywords: Any) -> Sample:
     """A sample: the arguments of the function, with `array(...)` in the place of each array, in lists too."""
     return Sample(arguments, keywords, None if types is None else tuple(types))
-
-
-def _filled(value: Any, replace: Callable[[Input], Any]) -> Any:
-    if isinstance(value, Input):
-        return replace(value)
-    if isinstance(value, list | tuple):
-        parts: Sequence[Any] = value
-        return type(parts)([_filled(each, replace) for each in parts])  # pyright: ignore[reportCallIssue]
-    return value
 
 
 def _shown(value: Any) -> str:

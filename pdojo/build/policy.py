@@ -7,12 +7,14 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 from typing import cast as typed
 
+from pdojo.build.arguments import listed, replaced
 from pdojo.build.array import Array, cast, wide
 from pdojo.dialect.element_types import is_float
 from pdojo.errors import UsageError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_F = TypeVar("_F", bound=Callable[..., Any])
 ROUNDED_ONCE: Mapping[str, str] = {"f16": "f32", "bf16": "f32"}
 """The types in which operators of several steps compute, by the types of their operands; others are their own."""
 
@@ -21,7 +23,7 @@ def rounded_once(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """A function of floating-point numbers that computes f16 and bf16 in f32, and rounds its first result once.
 
     The first argument is an array, whose type the first result has; further results, such as statistics, stay in the
-    type of the computation. The wrapper raises UsageError for integers.
+    type of the computation, in a list. The wrapper raises UsageError for integers.
     """
     computed = accumulated_wide(function)
 
@@ -44,16 +46,21 @@ def accumulated_wide(function: Callable[_P, _R]) -> Callable[_P, _R]:
         if x.dtype not in ROUNDED_ONCE:
             return widened(*args, **kwargs)
         made: Any = widened(*map(_widened, args), **{name: _widened(value) for name, value in kwargs.items()})
-        return cast(made, x.dtype) if isinstance(made, Array) else type(made)((cast(made[0], x.dtype), *made[1:]))
+        if isinstance(made, Array):
+            return typed("Any", cast(made, x.dtype))
+        first, *statistics = listed(made)
+        return typed("Any", [cast(first, x.dtype), *statistics])
 
     typed("Any", computed).policy = ROUNDED_ONCE
     return computed
 
 
+def calls_wide(function: _F) -> _F:
+    """A mark of a function that computes f16 and bf16 in f32 because it calls functions that do."""
+    typed("Any", function).policy = ROUNDED_ONCE
+    return function
+
+
 def _widened(value: Any) -> Any:
     """An argument, with arrays of f16 and bf16 in f32."""
-    if isinstance(value, Array):
-        return wide(value)
-    if isinstance(value, tuple | list):
-        return type(value)(map(_widened, value))  # pyright: ignore
-    return value
+    return replaced(value, Array, wide)

@@ -20,7 +20,7 @@ from pdojo.build.array import (
     wide,
 )
 from pdojo.build.graph import Reduction, Write, identity
-from pdojo.build.policy import accumulated_wide, rounded_once
+from pdojo.build.policy import accumulated_wide, calls_wide, rounded_once
 from pdojo.build.shapes import squeeze
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.affine import var as iteration
@@ -35,6 +35,7 @@ MOST_I32 = 2**31 - 1
 """Largest number of type i32."""
 
 
+@calls_wide
 def reduce(
     accumulation: str, x: Array, axis: Axes = None, *, keepdims: bool = False, initial: Scalar | None = None
 ) -> Array:
@@ -266,6 +267,7 @@ def _index_of(accumulation: str, x: Array, axis: int, *, keepdims: bool, last: b
     return cast(reduce("max" if last else "min", indices, axis, keepdims=keepdims, initial=outside), "i64")
 
 
+@calls_wide
 def cumulative(accumulation: str, x: Array, axis: int = -1, *, exclusive: bool = False, reverse: bool = False) -> Array:
     """The accumulation of the elements up to each one along `axis`: a recurrence, in order.
 

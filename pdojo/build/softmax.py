@@ -30,9 +30,15 @@ def softmax(x: Array, axis: int = -1, *, mask: Array | None = None) -> Array:
     return e / sum(e, axis, keepdims=True)
 
 
-def safe_softmax(u: Array, axis: int = -1) -> Array:
-    """`softmax` of f32 or f64; 0 where all elements are -inf."""
-    return safe_softmax_and_logarithms(u, axis)[0]
+@rounded_once
+def safe_softmax(x: Array, axis: int = -1) -> Array:
+    """`softmax`; 0 where all elements along `axis` are -inf.
+
+    >>> from pdojo import build
+    >>> build.safe_softmax(build.input("x", "f32", (4, 8)))
+    <Array f32 [4, 8]>
+    """
+    return safe_softmax_and_logarithms(x, axis)[0]
 
 
 def safe_softmax_and_logarithms(u: Array, axis: int = -1) -> tuple[Array, Array]:

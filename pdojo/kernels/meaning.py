@@ -1,4 +1,4 @@
-"""Meanings of the library kernels: NumPy in float64, independent of the dialect."""
+"""Meanings of the library kernels: NumPy in float64, the references of the same operators of `pdojo.build`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from pdojo.build.records.attention import attention
+from pdojo.build.records.norms import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
+from pdojo.build.records.reductions import argmax, argmin
+from pdojo.build.records.softmax import causal_softmax, log_softmax, softmax
 from pdojo.errors import UsageError
 from pdojo.kernels.workload import Workload, workload
 
 Array: TypeAlias = NDArray[Any]
 Meaning: TypeAlias = Callable[..., list[Array]]
 """Maps the inputs of a kernel, in order, to the arrays that it writes, in order."""
-
-_EPSILON = 1e-5
 
 
 def _erf(x: Array) -> Array:
@@ -35,45 +37,12 @@ def _sigmoid(x: Array) -> Array:
     return np.where(x >= 0, 1, e) / (1 + e)
 
 
-def _normalised(x: Array, axes: int | tuple[int, ...]) -> Array:
-    """The array, normalised to mean 0 and variance 1 (up to epsilon) along the axes."""
-    centred = x - x.mean(axis=axes, keepdims=True)
-    return centred / np.sqrt(np.square(centred).mean(axis=axes, keepdims=True) + _EPSILON)
-
-
-def _layernorm(x: Array, g: Array, b: Array) -> Array:
-    return _normalised(x, 1) * g + b
-
-
-def _batchnorm(x: Array, g: Array, b: Array) -> Array:
-    return _normalised(x, (0, 2, 3)) * g[:, None, None] + b[:, None, None]
-
-
-def _instancenorm(x: Array, g: Array, b: Array) -> Array:
-    return _normalised(x, (2, 3)) * g[:, None, None] + b[:, None, None]
-
-
 def _groupnorm(x: Array, g: Array, b: Array, sizes: Mapping[str, int]) -> Array:
-    groups = x.reshape(len(x), sizes["G"], -1)
-    return _normalised(groups, 2).reshape(x.shape) * g[:, None, None] + b[:, None, None]
-
-
-def _rmsnorm(x: Array, w: Array) -> Array:
-    return x / np.sqrt(np.square(x).mean(axis=1, keepdims=True) + _EPSILON) * w
-
-
-def _softmax(x: Array) -> Array:
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
-
-
-def _log_softmax(x: Array) -> Array:
-    shifted = x - x.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return group_norm(x, sizes["G"], g, b)
 
 
 def _cross_entropy(x: Array, classes: Array) -> Array:
-    logarithms = _log_softmax(x)
+    logarithms = log_softmax(x)
     shifted = x - x.max(axis=-1, keepdims=True)
     valid = (classes >= 0) & (classes < x.shape[1])
     rows = np.arange(len(x))
@@ -87,18 +56,10 @@ def _swiglu(x: Array, w: Array, v: Array) -> Array:
     return gate * _sigmoid(gate) * (x @ v)
 
 
-def _attention(q: Array, k: Array, v: Array) -> Array:
-    return _softmax(q @ k.transpose(0, 2, 1) / math.sqrt(q.shape[-1])) @ v
-
-
 def _masked_softmax(x: Array, mask: Array) -> Array:
     # A row without kept elements is NaN.
     with np.errstate(invalid="ignore"):
-        return _softmax(np.where(mask, x, -np.inf))
-
-
-def _causal_softmax(x: Array) -> Array:
-    return _masked_softmax(x, np.tri(x.shape[-1], dtype=np.bool_))
+        return softmax(x, mask=mask.astype(np.bool_))
 
 
 def _rotary_interleaved(x: Array, cosines: Array, sines: Array) -> Array:
@@ -200,18 +161,6 @@ def _sumpool(x: Array, sizes: Mapping[str, int]) -> Array:
     return _windows(x, sizes, 0).sum(axis=(4, 5))
 
 
-def _argmax(x: Array) -> Array:
-    return x.argmax(axis=1)
-
-
-def _argmin(x: Array) -> Array:
-    return x.argmin(axis=1)
-
-
-def _colmean(x: Array) -> Array:
-    return x.mean(axis=0)
-
-
 def _gemv_t(a: Array, x: Array) -> Array:
     return x @ a
 
@@ -241,10 +190,6 @@ def _matmul_i8(a: Array, b: Array) -> Array:
     return (a % 256) @ b
 
 
-def _reducemean(x: Array) -> Array:
-    return x.mean(axis=1)
-
-
 def _relu(x: Array) -> Array:
     return np.maximum(x, 0)
 
@@ -254,7 +199,7 @@ def _relu_ffn(x: Array, b: Array) -> Array:
 
 
 def _residual_layernorm(x: Array, r: Array, g: Array, b: Array) -> Array:
-    return _layernorm(x + r, g, b)
+    return layer_norm(x + r, g, b)
 
 
 def _silu(x: Array) -> Array:
@@ -263,19 +208,19 @@ def _silu(x: Array) -> Array:
 
 _MEANINGS: dict[str, Callable[..., Array]] = {
     "add": np.add,
-    "argmax": _argmax,
-    "argmin": _argmin,
-    "attention": _attention,
+    "argmax": partial(argmax, axis=1),
+    "argmin": partial(argmin, axis=1),
+    "attention": attention,
     "axpy": _axpy,
-    "batchnorm": _batchnorm,
+    "batchnorm": batch_norm,
     "batchnorm_folded": _batchnorm_folded,
     "bias_gelu": _bias_gelu,
     "bmm": np.matmul,
     "bmm_broadcast_a": np.matmul,
     "bmm_broadcast_b": np.matmul,
-    "causal_softmax": _causal_softmax,
+    "causal_softmax": causal_softmax,
     "colmax": partial(np.max, axis=0),
-    "colmean": _colmean,
+    "colmean": partial(np.mean, axis=0),
     "colsum": partial(np.sum, axis=0),
     "copy": np.copy,
     "cross_entropy": _cross_entropy,
@@ -286,10 +231,10 @@ _MEANINGS: dict[str, Callable[..., Array]] = {
     "gelu": _gelu,
     "gemv": np.matmul,
     "gemv_t": _gemv_t,
-    "instancenorm": _instancenorm,
-    "layernorm": _layernorm,
+    "instancenorm": instance_norm,
+    "layernorm": layer_norm,
     "log": np.log,
-    "log_softmax": _log_softmax,
+    "log_softmax": log_softmax,
     "masked_softmax": _masked_softmax,
     "matmul": np.matmul,
     "matmul_bf16": np.matmul,
@@ -299,17 +244,17 @@ _MEANINGS: dict[str, Callable[..., Array]] = {
     "matmul_tt": _matmul_tt,
     "mul": np.multiply,
     "reducemax": partial(np.max, axis=1),
-    "reducemean": _reducemean,
+    "reducemean": partial(np.mean, axis=1),
     "reducesum": partial(np.sum, axis=1),
     "relu": _relu,
     "relu_ffn": _relu_ffn,
     "residual_layernorm": _residual_layernorm,
-    "rmsnorm": _rmsnorm,
+    "rmsnorm": rms_norm,
     "rotary": _rotary,
     "rotary_interleaved": _rotary_interleaved,
     "sigmoid": _sigmoid,
     "silu": _silu,
-    "softmax": _softmax,
+    "softmax": softmax,
     "swiglu": _swiglu,
     "tanh": np.tanh,
     "transpose": np.transpose,

@@ -149,19 +149,6 @@ def _attention(
     scale: float | None = None,
     softcap: float = 0,
 ) -> Node:
-    return _attended(q, k, v, mask, causal, scale, softcap, 0)
-
-
-def _attended(
-    q: Operand,
-    k: Operand,
-    v: Operand,
-    mask: Operand | None,
-    causal: bool,
-    scale: float | None,
-    softcap: float,
-    mode: int,
-) -> Node:
     if q.rank != 4:
         raise AbsentError("it takes four dimensions")
     if isinstance(mask, list):
@@ -169,9 +156,14 @@ def _attended(
     if k.rank != 4 or v.rank != 4 or k.shape[0] != q.shape[0]:
         raise AbsentError("its batches do not broadcast")
     facts = {"is_causal": int(causal), "softcap": float(softcap)} | ({} if scale is None else {"scale": scale})
-    if mode:
-        return Node("Attention", [q, k, v, mask], {**facts, "qk_matmul_output_mode": mode}, 4, read=(0, 3))
     return Node("Attention", [q, k, v, mask], facts)
+
+
+@peer(NODES, "attention_with_statistics")
+def _attention_with_weights(q: Operand, k: Operand, v: Operand, **facts: Any) -> Node:
+    plain = _attention(q, k, v, **facts)
+    attributes = {**plain.attributes, "qk_matmul_output_mode": 3}
+    return Node("Attention", plain.inputs, attributes, 4, read=(0, None, None, None, 3))
 
 
 @peer(NODES, "layer_norm", "layer_norm_with_statistics")

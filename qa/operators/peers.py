@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pdojo.build.arguments import listed, replaced
 from pdojo.build.operator import Input, Operator, Sample, values_of
 
 
@@ -60,8 +61,8 @@ class Node:
     outputs: int = 1
     opset: int = 23
     domain: str = ""
-    read: tuple[int, ...] | None = None
-    """The numbers of the results that are the operator's; None is all in order."""
+    read: tuple[int | None, ...] | None = None
+    """The numbers of the results that are the operator's, None for those that the node lacks; None is all in order."""
 
 
 Peer: TypeAlias = Callable[..., Any]
@@ -104,12 +105,9 @@ def wanted(record: Operator, arguments: Sequence[Any], keywords: Mapping[str, An
     """The results of the reference."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        made: Any = record.reference(*map(bare, arguments), **{name: bare(value) for name, value in keywords.items()})
-    return [np.asarray(each) for each in (made if isinstance(made, list | tuple) else [made])]
+        made = record.reference(*_bare(arguments), **{name: _bare(value) for name, value in keywords.items()})
+    return [np.asarray(each) for each in listed(made)]
 
 
-def bare(value: Any, of: Callable[[Operand], Any] = lambda operand: operand.values) -> Any:
-    """An argument with what `of` makes of operands, in lists too."""
-    if isinstance(value, Operand):
-        return of(value)
-    return type(value)([bare(each, of) for each in value]) if isinstance(value, list | tuple) else value
+def _bare(value: Any) -> Any:
+    return replaced(value, Operand, lambda operand: operand.values)

@@ -30,6 +30,11 @@ def _softmax(x: Operand, axis: int = -1) -> Call:
     return Call("_softmax.default", [x, axis, False])
 
 
+@peer(CALLS, "safe_softmax")
+def _safe_softmax(x: Operand, axis: int = -1) -> Call:
+    return Call("_safe_softmax.default", [x, axis])
+
+
 @peer(CALLS, "log_softmax")
 def _log_softmax(x: Operand, axis: int = -1) -> Call:
     return Call("_log_softmax.default", [x, axis, False])
@@ -102,7 +107,7 @@ for _name, _operator in {
 
 
 @peer(CALLS, "prod")
-def _prod(x: Operand, axis: int, *, keepdims: bool = False) -> Call:
+def _prod(x: Operand, axis: Axes, *, keepdims: bool = False) -> Call:
     if not isinstance(axis, int):
         raise AbsentError("its product is along one axis")
     return Call("prod.dim_int", [x, axis, keepdims])
@@ -149,6 +154,11 @@ def _cumulative_min(x: Operand, axis: int = -1) -> Call:
 @peer(CALLS, "norm")
 def _norm(x: Operand, order: float = 2, axis: Axes = None, *, keepdims: bool = False) -> Call:
     return Call("linalg_vector_norm.default", [x, order, _dims(x, axis), keepdims])
+
+
+@peer(CALLS, "distance")
+def _distance(x: Operand, y: Operand, order: float = 2) -> Call:
+    return Call("dist.default", [x, y, order])
 
 
 @peer(CALLS, "distances")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pdojo import build
 from pdojo.build.operator import array, call, operator
-from pdojo.build.records.softmax import masked, softmax
+from pdojo.build.records.softmax import masked, safe_softmax
 
 Values = NDArray[Any]
 _ROWS = array("3 5", "i1", given=(0, 0, 0, 0, 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 1))
@@ -32,7 +32,9 @@ _SAMPLES = (
 
 @operator(
     build.attention_with_statistics,
-    *_SAMPLES,
+    *_SAMPLES[2::2],
+    call(array("1 2 3 4"), array("1 2 5 4"), array("1 2 5 4"), causal=True, scale=0.3),
+    call(array("2 1 3 4"), array("2 1 5 4"), array("2 1 5 4"), mask=_ROWS),
     results=("result", "logarithms", "scores", "masked scores", "weights"),
     ulps=24,
 )
@@ -54,9 +56,8 @@ def attention_with_statistics(
     for each in [] if mask is None else mask if isinstance(mask, list) else [mask]:
         limited = masked(limited, np.asarray(each))
     limited = masked(limited, np.tri(*scores.shape[-2:], dtype=np.bool_)) if causal else limited
-    is_empty = (limited == -np.inf).all(-1, keepdims=True)
-    weights = np.where(is_empty, 0, softmax(np.where(is_empty, 0, limited)))
-    logarithms = np.where(is_empty[..., 0], 0, np.log(np.exp(limited).sum(-1)))
+    weights, sums = safe_softmax(limited), np.exp(limited).sum(-1)
+    logarithms = np.where(sums == 0, 0, np.log(sums))
     return [weights @ v, logarithms, scores, limited, weights]
 
 

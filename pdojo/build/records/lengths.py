@@ -53,6 +53,20 @@ def normalize(x: Values, order: float = 2, axis: Any = -1) -> Values:
 
 
 @operator(
+    build.distance,
+    call(array("3 5"), array("3 1")),
+    call(array("3 5"), array("3 5"), 1),
+    call(array("2 3 5"), array("5"), np.inf, -1),
+    call(array("3 5"), array("1 5"), 3, 0, keepdims=True),
+    call(array("3 5", low=-1, high=1, whole=True), array("1 5", low=-1, high=1, whole=True), 0),
+    ulps=24,
+)
+def distance(x: Values, y: Values, order: float = 2, axis: Any = None, *, keepdims: bool = False) -> Values:
+    """The norm of the difference."""
+    return norm(x - y, order, axis, keepdims=keepdims)
+
+
+@operator(
     build.distances,
     call(array("3 5"), array("2 5")),
     call(array("2 3 5"), array("2 4 5"), 1),

@@ -115,13 +115,13 @@ def var_mean(x: Values, axis: Any = None, *, correction: float = 0, keepdims: bo
     return [np.divide(squares, count if count > 0 else 0), x.mean(axis, keepdims=keepdims)]
 
 
-@operator(build.var, *_CORRECTED)
+@operator(build.var, *_CORRECTED[4:8])
 def var(x: Values, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Values:
     """The variance."""
     return var_mean(x, axis, correction=correction, keepdims=keepdims)[0]
 
 
-@operator(build.std, *_CORRECTED)
+@operator(build.std, *_CORRECTED[4:6], *_CORRECTED[8:])
 def std(x: Values, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Values:
     """The standard deviation."""
     return np.sqrt(var(x, axis, correction=correction, keepdims=keepdims))
@@ -155,6 +155,7 @@ _PLACES = (
         array("4 3", given=(1, np.nan, 2, np.nan, np.nan, 1, -np.inf, 3, 3, *[-np.inf] * 3)), 1, last=True, types=FLOATS
     ),
     call(array("2 5", "i1", given=(0, 1, 1, 0, 0, 0, 0, 0, 0, 0)), 1),
+    call(array("3 7", low=-2, high=2), -1, last=True, keepdims=True, types=("i8",)),
 )
 
 

@@ -34,7 +34,7 @@ def cumulative(
     rows = np.moveaxis(np.flip(x, axis) if reverse else x, axis, -1)
     found = function.accumulate(rows, -1, dtype=x.dtype)
     if exclusive:
-        neutral = np.full((*rows.shape[:-1], 1), function.identity, x.dtype)
+        neutral = np.full((*rows.shape[:-1], 1), 0 if accumulation == "+" else 1, x.dtype)
         found = np.concatenate([neutral, found[..., :-1]], -1)
     found = np.moveaxis(found, -1, axis)
     return np.flip(found, axis) if reverse else found
@@ -61,9 +61,11 @@ def cumulative_min(x: Values, axis: int = -1) -> list[Values]:
 
 
 def _running(found: Values, x: Values, axis: int) -> list[Values]:
-    places = np.moveaxis(np.broadcast_to(np.arange(x.shape[axis]), np.moveaxis(x, axis, -1).shape), -1, axis)
-    is_new = (x == found) | (x != x)
-    return [found, np.maximum.accumulate(np.where(is_new, places, 0), axis)]
+    indices: Values = np.arange(int(x.shape[axis]))
+    places = indices.reshape([-1 if d == axis % x.ndim else 1 for d in range(x.ndim)])
+    is_new: Values = (x == found) | np.isnan(x)
+    latest: Any = np.maximum
+    return [found, latest.accumulate(np.where(is_new, places, 0), axis)]
 
 
 @operator(

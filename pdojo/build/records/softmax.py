@@ -39,6 +39,18 @@ def masked(x: Values, mask: Values | None) -> Values:
     return np.where(mask, x, -np.inf) if mask.dtype == np.bool_ else x + mask
 
 
+@operator(
+    build.safe_softmax,
+    call(array("3 5")),
+    call(array("3 5 2"), 1),
+    call(array("4 3", given=(0, -np.inf, 2, *[-np.inf] * 3, 1000, 0, 1000, 1, -1000, np.nan))),
+)
+def safe_softmax(x: Values, axis: int = -1) -> Values:
+    """Softmax; 0 where all elements are -inf."""
+    is_empty = (x == -np.inf).all(axis, keepdims=True)
+    return np.where(is_empty, 0, softmax(np.where(is_empty, 0, x), axis))
+
+
 @operator(build.causal_softmax, call(array("1 1")), call(array("2 4 6")), call(array("6 4")), call(array("2 1 5 5")))
 def causal_softmax(x: Values) -> Values:
     """Softmax of each row up to the diagonal."""

@@ -40,7 +40,7 @@ def attention(
     _fit(call, q, k, dropout_p)
     factor = q.shape[-1] ** -0.5 if scale is None else scale
     if 1 in call.read:
-        return build.attention_with_statistics(q, k, v, mask=attn_mask, causal=is_causal, scale=factor)[:2]
+        return [*build.attention_with_statistics(q, k, v, mask=attn_mask, causal=is_causal, scale=factor)[:2]]
     return [build.attention(q, k, v, mask=attn_mask, causal=is_causal, scale=factor), None]
 
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.build.array import axes_of, wide
-from pdojo.build.softmax import safe_softmax
+from pdojo.build.array import axes_of
 from pdojo.torch.operators.registry import Call, aten
 
 Dim = int | Sequence[int] | None
@@ -194,8 +193,7 @@ def vector_norm(
 @aten("dist.default")
 def distance(call: Call, x: Array, y: Array, p: float = 2) -> Array:
     """The norm of the differences of all elements."""
-    differences = wide(x) - wide(y)
-    return build.norm(differences, p)
+    return build.distance(x, y, p)
 
 
 @aten("_softmax.default")
@@ -213,7 +211,7 @@ def log_softmax(call: Call, x: Array, dim: int, half_to_float: bool) -> Array:
 @aten("_safe_softmax.default")
 def softmax_of_allowed(call: Call, x: Array, dim: int, dtype: object = None) -> Array:
     """Softmax along an axis; 0 in rows whose elements are all -inf."""
-    return _along(lambda u, axis: safe_softmax(wide(u), axis), call, x, dim)
+    return _along(build.safe_softmax, call, x, dim)
 
 
 def _along(function: Callable[[Array, int], Array], call: Call, x: Array, dim: int) -> Array:

@@ -32,6 +32,7 @@ U = build.input("u", "f32", (5,))
 IM = build.input("im", "f32", (2, 4, 9, 9))
 K = build.input("k", "f32", (4, 4, 3, 3))
 C = build.input("c", "f32", (4,))
+Q, HEADS = (build.input(name, "f32", (heads, 4, 8)) for name, heads in {"q": 4, "heads": 2}.items())
 ARRAYS = (
     build.input("scalar", "f32", ()),
     build.input("row", "f32", (8,)),
@@ -53,17 +54,21 @@ CALLS: dict[str, Any] = {
     **{name: [((X,), {})] for name in ("acos", "acosh", "asin", "asinh", "atanh", "causal_softmax", "cosh", "exp",
                                        "gelu", "log", "relu", "selu", "sigmoid", "sign", "sign_bit", "silu", "sinh",
                                        "sqrt", "tan", "tanh")},
-    **{name: [((X, 1), {}), ((X, (0, 1)), {})] for name in ("max", "mean", "min", "prod", "sum", "logsumexp", "flip")},
+    **{name: [((X, 1), {}), ((X, (0, 1)), {})] for name in ("max", "mean", "min", "prod", "sum", "logsumexp", "flip",
+                                                             "log_sum", "sum_squares")},
     **{name: [((M, 1), {}), ((M, (0, 1)), {})] for name in ("all", "any")},
-    **{name: [((X, 1), {})] for name in ("argmax", "argmin", "log_softmax", "expand_dims")},
+    **{name: [((X, 1), {})] for name in ("argmax", "argmin", "log_softmax", "expand_dims", "cumulative_max",
+                                               "cumulative_min", "hardmax", "safe_softmax")},
     **{name: [((X, X), {})] for name in ("atan2", "binary_cross_entropy", "mse_loss")},
     **{name: [((X, 2.0), {})] for name in ("celu", "elu", "leaky_relu", "softplus", "maximum", "minimum")},
     "assemble": [(((4, 16), [((slice(None), slice(0, 8, 1)), X)], 1.5), {}), (((4, 8), [((3, 2), X[0, 0])], 0), {})],
-    "attention": [((X, X, X), {"scale": 0.5})],
+    **{name: [((X, X, X), {"scale": 0.5, "softcap": 2.0}), ((Q, HEADS, HEADS), {"mask": [X[:, :4]], "causal": True})]
+       for name in ("attention", "attention_with_statistics")},
     "avg_pool": [((IM, (3, 3)), {"stride": 2, "padding": 1, "dilation": 1}),
                  ((IM, (3, 3)), {"stride": (2, 2), "padding": ((1, 1), (0, 1)), "dilation": (1, 1), "ceil": True,
                                  "count_padding": False})],
     "batch_norm": [((IM, C, C), {"axis": 1, "eps": 1e-5}), ((IM, C, C), {"statistics": (C, C)})],
+    "batch_norm_with_statistics": [((IM, C, C), {"axis": 1, "eps": 1e-5})],
     "bitcast": [((X, "i32"), {})],
     "broadcast_to": [((X, (2, 4, 8)), {})],
     "cast": [((X, "f64"), {})],
@@ -78,16 +83,25 @@ CALLS: dict[str, Any] = {
                                   "dilation": (2, 1)})],
     "cross_entropy": [((X, T, 1), {})],
     "cumulative": [(("+", X, 1), {})],
+    "det": [((X[:, :4],), {}), ((K,), {})],
+    "distances": [((X, X, 2), {}), ((X, X[:2], 0.5), {})],
+    "distance": [((X, V, 2, 1), {}), ((X, X, 3.0), {"axis": (0, 1)})],
     "gather": [((X, [P, [0, 1, 2, 3, 7]]), {}), ((X, [build.iota((4,)), [[7], [0]]]), {})],
+    "gemm": [((X, build.transpose(X), C), {"alpha": 2.0, "beta": 0.5})],
     "group_norm": [((IM, 2, C, C), {"eps": 1e-5})],
+    "group_norm_with_statistics": [((IM, 2, C, C), {"eps": 1e-5})],
     "huber_loss": [((X, X, 0.5), {})],
     "input": [(("z", "f32", (4, 8)), {})],
     "instance_norm": [((IM, C, C), {"eps": 1e-5})],
     "iota": [(((4, 8),), {"axis": 1, "start": 3, "step": 2}), (((4,), "f32"), {"start": 3, "step": 2})],
     "kernel": [(("k", [X], [X + 1]), {})],
     "layer_norm": [((X, V, V), {"axis": 1, "eps": 1e-5}), ((X,), {"axis": (0, 1)})],
+    "layer_norm_with_statistics": [((X, V, V), {"axis": 1, "eps": 1e-5}), ((X,), {"axis": (0, 1)})],
+    "local_response_norm": [((IM, 3), {"alpha": 1e-4, "beta": 0.75, "bias": 1.0})],
     "map": [(("+", X, 2), {}), (("max", X, 2.0), {})],
     "matmul": [((X, build.transpose(X)), {})],
+    "mean_variance_norm": [((IM,), {"axis": (0, 2, 3), "eps": 1e-9})],
+    **{name: [((X, 2, 1), {}), ((X, 0.5, (0, 1)), {})] for name in ("norm", "normalize")},
     "pad": [((X, 1, 2.0), {}), ((X, (1, 2)), {}), ((X, ((1, 2), (0, -1)), 0), {}),
             *(((X, ((1, 2), (0, 1)), 0, mode), {}) for mode in ("edge", "reflect", "wrap"))],
     "pool": [(("max", IM, (3, 3)), {"stride": 2, "padding": 1, "dilation": 1, "ceil": True}),
@@ -98,6 +112,7 @@ CALLS: dict[str, Any] = {
     "repeat": [((X, 2, 1), {})],
     "reshape": [((X, (2, 16)), {}), ((X, (2, -1)), {})],
     "rms_norm": [((X, V), {"axis": 1, "eps": 1e-5}), ((X,), {"axis": (0, 1)})],
+    "rms_norm_with_statistics": [((X, V), {"axis": 1, "eps": 1e-5})],
     "scan": [((sums, [X[0]], [X]), {})],
     "scatter": [((V, [build.iota((5,))], U), {}), ((V, [[0, 1, 2, 3, 7]], U), {})],
     "softmax": [((X, 1), {"mask": M})],
@@ -107,8 +122,9 @@ CALLS: dict[str, Any] = {
     "table": [(([3, 1, 2],), {}), (([[3, 1], [2, 0]],), {})],
     "take": [((X, [1, 0, 3], 0), {})],
     "tile": [((X, (2, 3)), {})],
+    "topk": [((X, 3, 1), {})],
     "transpose": [((X, (1, 0)), {})],
-    "var": [((X, 1), {"correction": 1}), ((X, (0, 1)), {"correction": 1})],
+    **{name: [((X, 1), {"correction": 1}), ((X, (0, 1)), {"correction": 1})] for name in ("var", "std", "var_mean")},
     "where": [((M, X, 2.0), {}), ((M, 1.0, X), {})],
     "windows": [((IM, (3, 3), 2, 1), {}), ((IM, (3, 3), (2, 2), (1, 1)), {})],
 }  # fmt: skip
@@ -153,7 +169,7 @@ def made(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> None
     """Call a function and make a kernel of its results."""
     found = getattr(build, name)(*arguments, **options)
     results = cast("list[Any]", found if isinstance(found, list) else [found])
-    inputs = [X, I, M, V, U, S, T, IM, K, C, *(array for array in ARRAYS[:-1] if array.size)]
+    inputs = [X, I, M, V, U, S, T, IM, K, C, Q, HEADS, *(array for array in ARRAYS[:-1] if array.size)]
     if name != "input":
         for each in results[:2] if name != "kernel" else ():
             build.kernel("k", inputs, [each])

@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from pdojo import build
+from pdojo.build.arguments import listed, replaced
 from pdojo.build.array import Array
 from pdojo.build.operator import FLOATS, Input, Operator, Sample
 from pdojo.dialect.flow.program import Program
@@ -22,7 +23,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.model.element_types import element_type, memory_of, numpy_type
-from qa.operators.peers import AbsentError, Call, Node, Operand, Peer, asked, bare, operands_of
+from qa.operators.peers import AbsentError, Call, Node, Operand, Peer, asked, operands_of
 from qa.operators.tables import CALLS, NODES
 
 Values: TypeAlias = NDArray[Any]
@@ -63,7 +64,12 @@ def _as_handles(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[
         given[made] = _in_memory(operand)
         return made
 
-    return [bare(a, handle) for a in arguments], {n: bare(a, handle) for n, a in keywords.items()}, given
+    return replaced([*arguments], Operand, handle), replaced_in(keywords, handle), given
+
+
+def replaced_in(keywords: Mapping[str, Any], by: Callable[[Operand], Any]) -> dict[str, Any]:
+    """Keyword arguments with what `by` makes of operands."""
+    return {name: replaced(value, Operand, by) for name, value in keywords.items()}
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ class _Made:
     kernel: KernelOp | None
     memory: dict[str, Values]
 
-    def read(self, found: Mapping[str, Values]) -> list[Values]:
+    def read(self, found: Mapping[str, Values]) -> list[Any]:
         """The results from the arrays of the kernel; those without elements from their shapes."""
         return [
             each
@@ -85,14 +91,14 @@ class _Made:
 
 
 def _made(results: Any, given: Mapping[Array, Values]) -> _Made:
-    listed = [results] if isinstance(results, Array | np.ndarray) else list(results)
-    outputs = {f"y{k}": each for k, each in enumerate(listed) if isinstance(each, Array) and each.size}
+    parts = listed(results)
+    outputs = {f"y{k}": each for k, each in enumerate(parts) if isinstance(each, Array) and each.size}
     if not outputs:
-        return _Made(listed, None, {})
+        return _Made(parts, None, {})
     kernel = build.kernel("made", list(given), outputs)
     validate(Program(kernel, host()))
     names = [name.data for name in kernel.arg_names]
-    return _Made(listed, kernel, {name: memory_of(v) for name, v in zip(names, given.values(), strict=False)})
+    return _Made(parts, kernel, {name: memory_of(v) for name, v in zip(names, given.values(), strict=False)})
 
 
 @cache
@@ -110,13 +116,13 @@ def _kernel(case: Case) -> _Made:
     return _made(case.record.build(*arguments, **keywords), given)
 
 
-def interpreted(case: Case) -> list[Values]:
+def interpreted(case: Case) -> list[Any]:
     """The results of the kernel of handles, by the reference interpreter."""
     made = _kernel(case)
     return made.read({} if made.kernel is None else interpret(made.kernel, made.memory))
 
 
-def compiled(case: Case) -> list[Values]:
+def compiled(case: Case) -> list[Any]:
     """The results of the kernel of handles, compiled by LLVM."""
     from pdojo.api.calls import compile
 
@@ -125,8 +131,7 @@ def compiled(case: Case) -> list[Values]:
         return made.read({})
     names = [name.data for name in made.kernel.arg_names]
     found: Any = compile(made.kernel, threads=1)(*made.memory.values())
-    outputs = found if isinstance(found, tuple) else (found,)
-    return made.read(dict(zip(names[len(made.memory) :], outputs, strict=True)))
+    return made.read(dict(zip(names[len(made.memory) :], listed(found), strict=True)))
 
 
 def _call_of(case: Case, peers: Mapping[str, Sequence[Peer]]) -> Any:
@@ -155,8 +160,8 @@ def _tensors(call: Call) -> tuple[Any, list[Any], dict[str, Any]]:
 
     name, _, overload = call.operator.partition(".")
     operator = getattr(getattr(known.ops.aten, name), overload)
-    arguments = [_with_known(bare(a, tensor), known.from_numpy) for a in call.arguments]
-    return operator, arguments, {n: bare(a, tensor) for n, a in call.keywords.items()}
+    arguments = [_with_known(each, known.from_numpy) for each in replaced([*call.arguments], Operand, tensor)]
+    return operator, arguments, replaced_in(call.keywords, tensor)
 
 
 def _with_known(value: Any, tensor: Callable[[Values], Any]) -> Any:
@@ -170,14 +175,14 @@ def _known(call: Call) -> list[int]:
     """The numbers of the tensors among the arguments whose elements are known."""
     found: list[Any] = []
     for each in call.arguments:
-        found += each if isinstance(each, list) else [each]
+        found += listed(each)
     known = [not isinstance(each, Operand) for each in found if isinstance(each, Operand | np.ndarray)]
     return [number for number, each in enumerate(known) if each]
 
 
-def _read(results: Any, read: tuple[int, ...] | None) -> list[Any]:
-    listed = list(results) if isinstance(results, list | tuple) else [results]
-    return listed if read is None else [listed[number] for number in read]
+def _read(results: Any, read: tuple[int | None, ...] | None) -> list[Any]:
+    parts = listed(results)
+    return parts if read is None else [None if number is None else parts[number] for number in read]
 
 
 def _of_tensor(tensor: Any) -> Values:
@@ -187,7 +192,7 @@ def _of_tensor(tensor: Any) -> Values:
     return tensor.view(torch.uint16).numpy().view(numpy_type("bf16")) if is_bf16 else tensor.numpy()
 
 
-def eager(case: Case) -> list[Values]:
+def eager(case: Case) -> list[Any]:
     """The results of PyTorch."""
     pytest.importorskip("torch", reason="needs PyTorch")
     call = _call_of(case, CALLS)
@@ -199,7 +204,7 @@ def eager(case: Case) -> list[Values]:
     return [_of_tensor(each) for each in _read(found, call.read)]
 
 
-def by_torch_rule(case: Case) -> list[Values]:
+def by_torch_rule(case: Case) -> list[Any]:
     """The results of the rule for PyTorch's operator, by the reference interpreter."""
     pytest.importorskip("torch", reason="needs PyTorch")
     from pdojo.torch.operators.registry import RULES
@@ -225,7 +230,7 @@ def by_torch_rule(case: Case) -> list[Values]:
     return [_of_tensor(each) for each in Graph(plan, interpreter, plain_region)(tensors)]
 
 
-def by_onnx_lowering(case: Case) -> list[Values]:
+def by_onnx_lowering(case: Case) -> list[Any]:
     """The results of the lowering of ONNX's node, by the reference interpreter."""
     pytest.importorskip("onnx", reason="pdojo.onnx needs the package onnx")
     from pdojo.onnx.operators.registry import Node as Seen
@@ -322,7 +327,7 @@ def check_faults(engine: str, case: Case) -> None:
         raise AbsentError(f"{engine}: {UNLIKE.get(key) or FAULTS[key]}")
 
 
-def by_onnx_reference(case: Case) -> list[Values]:
+def by_onnx_reference(case: Case) -> list[Any]:
     """The results of ONNX's reference evaluator."""
     pytest.importorskip("onnx", reason="needs the package onnx")
     from pdojo.onnx.reference import reference
@@ -330,16 +335,16 @@ def by_onnx_reference(case: Case) -> list[Values]:
     node: Node = _call_of(case, NODES)
     _check_elements(node)
     model, given = _model(node)
-    run: Any = reference(model).run
+    evaluator: Any = reference(model)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         try:
-            return _read(run(None, given), node.read)
+            return _read(evaluator.run(None, given), node.read)
         except (ArithmeticError, IndexError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
             raise AbsentError(f"onnx.reference fails for {case.dtype}: {str(error).splitlines()[0]}") from None
 
 
-def by_onnxruntime(case: Case) -> list[Values]:
+def by_onnxruntime(case: Case) -> list[Any]:
     """The results of ONNX Runtime."""
     pytest.importorskip("onnx", reason="needs the package onnx")
     ort: Any = pytest.importorskip("onnxruntime", reason="needs ONNX Runtime")
@@ -363,7 +368,7 @@ def by_onnxruntime(case: Case) -> list[Values]:
         raise AbsentError(f"ONNX Runtime has no kernel: {str(error).splitlines()[0][-60:]}") from None
 
 
-ENGINES: Mapping[str, tuple[Callable[[Case], list[Values]], Mapping[str, Any] | None]] = {
+ENGINES: Mapping[str, tuple[Callable[[Case], list[Any]], Mapping[str, Any] | None]] = {
     "interpreter": (interpreted, None),
     "compiled": (compiled, None),
     "PyTorch": (eager, CALLS),
