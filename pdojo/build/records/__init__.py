@@ -17,13 +17,14 @@ from pdojo.build.records import (
     resizing,
     running,
     sampling,
+    shapes,
     signals,
     softmax,
 )
 
 KINDS = (
     *(attention, contractions, convolutions, indexing, lengths, losses, norms, optimisers, pools, quantising),
-    *(recurrent, reductions, resizing, running, sampling, signals, softmax),
+    *(recurrent, reductions, resizing, running, sampling, shapes, signals, softmax),
 )
 """The modules."""
 __all__ = ["KINDS", "OPERATORS"]
