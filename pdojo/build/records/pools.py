@@ -184,11 +184,12 @@ def max_pool_with_places(
     joined = np.stack([x.astype(np.float64), places.astype(np.float64)])
 
     def place(part: Values, at: Sequence[int]) -> Values:
-        elements, numbers = part.reshape(*part.shape[:-rank], -1)
+        elements: Values = part[0].reshape(*part.shape[1:-rank], -1)
+        numbers: Values = part[1].reshape(elements.shape)
         greatest = most[(..., *at, None)]
         first = np.where(elements == greatest, numbers, x.size).min(-1)
         last = np.where(np.isnan(elements), numbers, -1).max(-1)
-        return np.where(last >= 0, last, first)
+        return np.asarray(np.where(last >= 0, last, first))
 
     return [most, by_window(joined, windows, place).astype(places.dtype)]
 
