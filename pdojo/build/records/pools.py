@@ -189,7 +189,8 @@ def max_pool_with_places(
         greatest = most[(..., *at, None)]
         first = np.where(elements == greatest, numbers, x.size).min(-1)
         last = np.where(np.isnan(elements), numbers, -1).max(-1)
-        return np.asarray(np.where(last >= 0, last, first))
+        found: Any = np.where(last >= 0, last, first)
+        return found
 
     return [most, by_window(joined, windows, place).astype(places.dtype)]
 
