@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pdojo.model.element_types import numpy_type
 from qa.operators.onnx_nodes import NODES
 from qa.operators.peers import AbsentError, Node, Operand, peer
 
@@ -105,3 +106,20 @@ def _momentum(
     attributes["mode"] = "nesterov" if nesterov else "standard"
     step = Operand(time.values.astype(np.int64), "i64")
     return Node("Momentum", [rate, step, x, gradient, velocity], attributes, 2, 1, _DOMAIN)
+
+
+@peer(NODES, "pad")
+def _pad(x: Operand, widths: Sequence[Sequence[int]], value: float = 0, mode: str = "constant") -> Node:
+    ends = np.array([*[before for before, _ in widths], *[after for _, after in widths]], np.int64)
+    known = [np.array(value).astype(numpy_type(x.dtype))] if mode == "constant" else []
+    return Node("Pad", [x, ends, *known], {"mode": mode}, opset=21)
+
+
+@peer(NODES, "tile")
+def _tile(x: Operand, counts: Sequence[int]) -> Node:
+    return Node("Tile", [x, np.array(counts, np.int64)], opset=13)
+
+
+@peer(NODES, "concatenate")
+def _concatenate(arrays: Sequence[Operand], axis: int = 0) -> Node:
+    return Node("Concat", arrays, {"axis": axis}, opset=13)

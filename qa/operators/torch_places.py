@@ -114,3 +114,24 @@ def _negative_likelihood_gradient(
     name = "nll_loss2d_backward" if x.rank == 4 else "nll_loss_backward"
     last = [_REDUCTIONS.index(reduction), -100 if ignored is None else ignored]
     return Call(f"{name}.default", [gradient, x, classes, weights, *last, total])
+
+
+@peer(CALLS, "pad")
+def _pad(x: Operand, widths: Sequence[Sequence[int]], value: float = 0) -> Call:
+    return Call("constant_pad_nd.default", [x, [int(width) for pair in reversed(widths) for width in pair], value])
+
+
+@peer(CALLS, "flip")
+def _flip(x: Operand, axis: int | Sequence[int] | None = None) -> Call:
+    axes = range(x.rank) if axis is None else [axis] if isinstance(axis, int) else axis
+    return Call("flip.default", [x, list(axes)])
+
+
+@peer(CALLS, "tile")
+def _tile(x: Operand, counts: Sequence[int]) -> Call:
+    return Call("repeat.default", [x, list(counts)])
+
+
+@peer(CALLS, "concatenate")
+def _concatenate(arrays: Sequence[Operand], axis: int = 0) -> Call:
+    return Call("cat.default", [list(arrays), axis])

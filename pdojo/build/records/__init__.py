@@ -18,13 +18,14 @@ from pdojo.build.records import (
     running,
     sampling,
     scalars,
+    shapes,
     signals,
     softmax,
 )
 
 KINDS = (
     *(attention, contractions, convolutions, indexing, lengths, losses, norms, optimisers, pools, quantising),
-    *(recurrent, reductions, resizing, running, sampling, scalars, signals, softmax),
+    *(recurrent, reductions, resizing, running, sampling, scalars, shapes, signals, softmax),
 )
 """The modules."""
 __all__ = ["KINDS", "OPERATORS"]

@@ -46,7 +46,9 @@ def _by_channel(bias: Values | None, x: Values) -> Values:
     call(array("1 3 9 8"), array("2 3 3 3"), padding=1, dilation=(1, 2)),
     call(array("1 3 9 8"), array("2 3 3 3"), array("2"), stride=2, padding=(1, 0)),
     call(array("2 3 7"), array("3 1 3"), stride=2, groups=3),
-    call(array("1 2 4 5 6"), array("3 2 2 3 1"), stride=(1, 2, 2), padding=(1, 1, 0)),
+    call(
+        array("1 2 4 5 6"), array("3 2 2 1 3"), stride=(1, 2, 1), padding=[(0, 0), (1, 1), (0, 1)], dilation=(1, 1, 2)
+    ),
     call(array("1 1 1 1"), array("1 1 1 1"), array("1")),
     call(array("1 2 5 5"), array("2 2 5 5")),
 )

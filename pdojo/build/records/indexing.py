@@ -123,6 +123,11 @@ _AT = (
 )
 
 
+def _shape(indices: Sequence[Values | None]) -> Sequence[int]:
+    """The shape of the elements at indices of an array [5, 4, 3]."""
+    return take_at(np.zeros((5, 4, 3)), indices).shape
+
+
 @operator(indexing.take_at, *(call(array("5 4 3"), indices) for indices in _AT), types=ANY)
 def take_at(x: Values, indices: Sequence[Values | None]) -> Values:
     """The elements at indices of some axes."""
@@ -138,6 +143,10 @@ def take_at(x: Values, indices: Sequence[Values | None]) -> Values:
     call(array("5 4 3"), [np.array([2, 0]), None, np.array([1, 2])], array("2 4"), "*"),
     call(array("5 4"), [np.array([[2], [2]]), np.array([1, 3, 1])], array("2 3"), "+"),
     call(array("7"), [np.array([4, 0, 4, -1, 4])], array("5"), "min"),
+    call(array("5 4"), [np.array([4, -1, 0, 1, 4, 0])], array("6 4"), "*"),
+    call(array("5 4"), [np.array([4, -1, 0, 1, 4, 0])], array("6 4"), "max"),
+    *(call(array("5 4 3"), at, array(" ".join(map(str, _shape(at)))), "+") for at in _AT),
+    call(array("5 4 3"), [np.array([2, 0, 2])], array("")),
     types=ANY,
 )
 def put_at(x: Values, indices: Sequence[Values | None], values: Values, accumulation: str | None = None) -> Values:
@@ -151,7 +160,7 @@ def put_at(x: Values, indices: Sequence[Values | None], values: Values, accumula
 @operator(
     indexing.pick_along,
     call(array("5 4"), array("3 2", "i64", low=0, high=4), 1),
-    call(array("4 5", given=[np.nan, np.inf, -np.inf, 0, 1] * 4), array("6 5", "i32", low=0, high=4), 0),
+    call(array("4 5", given=[np.nan, np.inf, -np.inf, 0, 1] * 4), array("6 5", "i64", low=0, high=4), 0),
     call(array("2 3 1"), array("1 3 4", "i64", low=0, high=1), 2),
     types=ANY[:4],
 )

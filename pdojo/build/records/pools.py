@@ -41,15 +41,18 @@ def spans(
     return found
 
 
+def _inside(windows: Spans, place: Sequence[int], extents: Sequence[int]) -> list[list[int]]:
+    """The elements of a window that are in the image, by axis."""
+    spanned: list[list[int]] = [axis[p] for axis, p in zip(windows, place, strict=True)]
+    return [[e for e in each if 0 <= e < extent] for each, extent in zip(spanned, extents, strict=True)]
+
+
 def by_window(x: Values, windows: Spans, function: Callable[[Values, Sequence[int]], Values]) -> Values:
     """A function of the elements [..., *window] of every window, and of the number of the window."""
     rank = len(windows)
     found: dict[Sequence[int], Values] = {}
     for place in np.ndindex(*map(len, windows)):
-        rows: list[list[int]] = []
-        for axis, p in enumerate(place):
-            extent = int(x.shape[axis - rank])
-            rows.append([e for e in windows[axis][p] if 0 <= e < extent])
+        rows = _inside(windows, place, x.shape[-rank:])
         found[place] = function(x[(..., *np.ix_(*rows))], place)
     first = next(iter(found.values()))
     return np.stack(list(found.values()), -1).reshape(*first.shape, *map(len, windows))
@@ -59,10 +62,7 @@ def added(shape: Sequence[int], windows: Spans, of: Callable[[Sequence[int]], Va
     """Zeros of a shape with `of(place)` added to the elements of every window."""
     found, rank = np.zeros(shape), len(windows)
     for place in np.ndindex(*map(len, windows)):
-        rows: list[list[int]] = []
-        for axis, p in enumerate(place):
-            extent = int(shape[axis - rank])
-            rows.append([e for e in windows[axis][p] if 0 <= e < extent])
+        rows = _inside(windows, place, shape[-rank:])
         found[(..., *np.ix_(*rows))] += of(place)[(..., *[None] * rank)]
     return found
 
@@ -79,6 +79,9 @@ _WINDOWS = (
     call("+", array("1 2 6 5"), (2, 2), stride=(2, 1), padding=[(0, 1), (1, 1)]),
     call("*", array("1 1 4 5"), (3, 2), dilation=(1, 2)),
     call("min", array("1 2 5"), (2,), padding=1),
+    call("max", array("2 3 3 8"), (2, 4), stride=(3, 4), padding=[(1, 1), (2, 2)], ceil=True),
+    call("+", array("2 3 6 7"), (3, 2), stride=(2, 3), padding=[(1, 0), (0, 1)], ceil=True),
+    call("max", array("1 2 6"), (3,), stride=1, padding=1, dilation=2, types=("u8", "f32")),
 )
 
 
@@ -104,6 +107,8 @@ _MEANS = (
     call(array("1 2 9 8"), (3, 2), padding=[(0, 2), (1, 0)], dilation=(2, 3), ceil=True),
     call(array("1 2 9 8"), (3, 2), padding=[(0, 2), (1, 0)], dilation=(2, 3), count_padding=False),
     call(array("2 1 1 1"), (1, 1)),
+    call(array("2 3 3 8"), (2, 4), stride=(3, 4), padding=[(1, 1), (2, 2)], ceil=True),
+    call(array("2 3 3 8"), (2, 4), stride=(3, 4), padding=[(1, 1), (2, 2)], ceil=True, count_padding=False),
 )
 
 
@@ -146,7 +151,8 @@ def lp_pool(
 ) -> Values:  # fmt: skip
     """The norm of every window."""
     powers: Values = np.abs(x) ** order
-    return pool("+", powers, size, stride=stride, padding=padding, dilation=dilation, ceil=ceil) ** (1 / order)
+    sums = pool("+", powers, size, stride=stride, padding=padding, dilation=dilation, ceil=ceil)
+    return np.power(sums, 1 / order)
 
 
 def _numbered(text: str) -> Any:
@@ -178,11 +184,13 @@ def max_pool_with_places(
     joined = np.stack([x.astype(np.float64), places.astype(np.float64)])
 
     def place(part: Values, at: Sequence[int]) -> Values:
-        elements, numbers = part.reshape(*part.shape[:-rank], -1)
+        elements: Values = part[0].reshape(*part.shape[1:-rank], -1)
+        numbers: Values = part[1].reshape(elements.shape)
         greatest = most[(..., *at, None)]
         first = np.where(elements == greatest, numbers, x.size).min(-1)
         last = np.where(np.isnan(elements), numbers, -1).max(-1)
-        return np.where(last >= 0, last, first)
+        found: Any = np.where(last >= 0, last, first)
+        return found
 
     return [most, by_window(joined, windows, place).astype(places.dtype)]
 

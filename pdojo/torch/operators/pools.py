@@ -19,7 +19,7 @@ Numbers = int | Sequence[int]
 
 def _rank(call: Call) -> int:
     """The number of spatial axes, from the operator's name."""
-    return next(rank for rank in (2, 3) if f"{rank}d" in call.operator)
+    return next(rank for rank in (1, 2, 3) if f"{rank}d" in call.operator)
 
 
 def _windows(call: Call, size: Numbers, stride: Numbers, padding: Numbers, **more: Any) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def max_pool_backward(
     return tabled.max_pool_gradient(gradient, indices, x.shape[-_rank(call) :], **windows)
 
 
-@aten("avg_pool2d.default", "avg_pool3d.default")
+@aten("avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default")
 def avg_pool(
     call: Call,
     x: Array,

@@ -120,17 +120,6 @@ def test_slices_with_ends_beyond_the_axis() -> None:
             np.testing.assert_array_equal(run("Slice", operands, [1, 2, 3, 4])[0], x[wanted])
 
 
-def test_scatter_with_repeated_places() -> None:
-    x, updates = np.zeros((5, 2), np.float32), random(6, 2)
-    places = np.array([[4], [0], [4], [1], [4], [0]])
-    wanted = x.copy()
-    np.add.at(wanted, places[:, 0], updates)
-    np.testing.assert_allclose(run("ScatterND", [x, places, updates], [1], reduction="add")[0], wanted, rtol=1e-6)
-    wanted = x.copy()
-    wanted[places[:, 0]] = updates
-    np.testing.assert_array_equal(run("ScatterND", [x, places, updates], [1])[0], wanted)
-
-
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_many_indices_of_a_short_axis(axis: int) -> None:
     x = random(4, 5, 3)
@@ -203,23 +192,6 @@ def test_regions_keep_their_greatest_elements() -> None:
     found = run("MaxRoiPool", [x, rois], pooled_shape=(2, 2))[0]
     np.testing.assert_array_equal(found[0], x[1, :, :4, :4].reshape(3, 2, 2, 2, 2).max((2, 4)))
     assert found[1, 0, 1, 1] == x[0, 0, 3:6, 4:6].max()
-
-
-def test_infinities_outside_a_sample_do_not_count() -> None:
-    x = np.full((1, 1, 3, 3), np.inf, np.float32)
-    x[0, 0, 0, 0] = 5
-    grid = np.array([[[[-1, -1], [1, 1]]]], np.float32)
-    found = run("GridSample", [x, grid], align_corners=1, mode="nearest")[0]
-    assert found.reshape(-1).tolist() == [5, np.inf]
-
-
-def test_momentum() -> None:
-    r, x, g, v = np.array(0.1, np.float32), random(3), random(3)[::-1].copy(), random(3) * 2
-    new, speed = run("Momentum", [r, np.array(0), x, g, v], results=2, domain="ai.onnx.preview.training", opset=1,
-                     alpha=0.9, beta=0.5, mode="nesterov", norm_coefficient=0.01)  # fmt: skip
-    gradient = 0.01 * x + g
-    np.testing.assert_allclose(speed, 0.9 * v + gradient, rtol=1e-5)
-    np.testing.assert_allclose(new, x - 0.1 * (gradient + 0.9 * speed), rtol=1e-5)
 
 
 REFUSALS: dict[str, tuple[str, Sequence[Values | None], Sequence[int], dict[str, Any]]] = {

@@ -15,7 +15,6 @@ from onnx import ModelProto, helper, numpy_helper
 
 from pdojo.errors import UsageError
 from pdojo.onnx import load
-from pdojo.onnx.reference import reference
 
 Values: TypeAlias = NDArray[Any]
 
@@ -44,51 +43,6 @@ def results(proto: ModelProto, given: Mapping[str, Values]) -> Sequence[Values]:
 
 def random(*shape: int) -> Values:
     return np.random.default_rng(sum(shape)).uniform(-1, 1, shape).astype(np.float32)
-
-
-X, U = random(5, 4), random(6, 4)
-ELEMENTS = np.random.default_rng(0).integers(-5, 5, (6, 4))
-ROWS = np.array([[4], [-1], [0], [1], [4], [0]])
-UPDATED = {"x": X, "u": U}
-NINES = np.full((1, 1, 2, 2), 9, np.float32)
-SPREAD = np.arange(24).reshape(2, 3, 2, 2) * 4 + np.random.default_rng(1).integers(0, 4, (2, 3, 2, 2))
-
-CASES: dict[str, tuple[str, Mapping[str, Values], Mapping[str, Values], dict[str, Any]]] = {
-    **{
-        f"{operator} {reduction}": (operator, UPDATED, {"i": indices}, {"reduction": reduction})
-        for operator, indices in (("ScatterElements", ELEMENTS), ("ScatterND", ROWS))
-        for reduction in ("none", "add", "mul", "max", "min")
-    },
-    "ScatterElements 11": ("ScatterElements", UPDATED, {"i": ELEMENTS}, {"opset": 11}),
-    "OneHot": ("OneHot", {"x": np.array([1, 1, -1, 7])}, {"i": np.array(4), "u": random(2)}, {}),
-    "MaxUnpool, one place": (
-        "MaxUnpool", {"x": NINES, "i": np.full((1, 1, 2, 2), 4)}, {}, {"kernel_shape": [2, 2], "strides": [1, 1]}
-    ),
-    "MaxUnpool, the last one": (
-        "MaxUnpool", {"x": random(1, 1, 2, 2), "i": np.array([[[[5, 5], [5, 1]]]])}, {},
-        {"kernel_shape": [2, 2], "strides": [2, 2]},
-    ),
-    "MaxUnpool, odd values": (
-        "MaxUnpool",
-        {"x": np.array([[[[-np.inf, np.nan], [-0.0, 3]]]], np.float32), "i": np.array([[[[0, 5], [9, 9]]]])}, {},
-        {"kernel_shape": [2, 2], "strides": [2, 2]},
-    ),
-    "MaxUnpool, channels": (
-        "MaxUnpool", {"x": random(2, 3, 2, 2), "i": SPREAD}, {}, {"kernel_shape": [2, 2], "strides": [2, 2]}
-    ),
-}  # fmt: skip
-RANKS = {"MaxUnpool": 4}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_indices_given_several_times(case: str) -> None:
-    operator, given, known, attributes = CASES[case]
-    proto = model_of(operator, given, known, RANKS.get(operator, 2), **attributes)
-    evaluator: Any = reference(proto)
-    (wanted,) = evaluator.run(None, dict(given))
-    for found in results(proto, given):
-        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
 
 
 def test_elements_that_go_around_a_cache() -> None:

@@ -199,57 +199,12 @@ def test_pools_of_three_dimensions() -> None:
     check(A.max_pool3d_with_indices_backward.default, torch.randn_like(y), x, *best, indices)
 
 
-_INDICES: dict[str, Sequence[Any]] = {
-    "a row of each": ([2, 0, -1],),
-    "a matrix": ([[2, 0], [4, 4]],),
-    "of the second axis": (None, [3, 3, 0, 1, 1, 2]),
-    "pairs": ([2, 0], [1, 3]),
-    "a grid": ([[2], [0]], [1, 3, 0]),
-    "apart": ([2, 0], None, [1, 2]),
-    "points": ([2, 0], [1, 3], [2, 2]),
-    "a number": (2,),
-}
-
-
-@pytest.mark.parametrize("name", _INDICES)
-def test_known_indices(name: str) -> None:
-    indices = [None if each is None else torch.tensor(each) for each in _INDICES[name]]
-    known = range(1, 1 + sum(each is not None for each in indices))
-    x = numbers(5, 4, 3)
-    check(A.index.Tensor, x, indices, static=known)
-    values = torch.randn_like(A.index.Tensor(x, indices))
-    check(A.index_put.default, x, indices, values, True, static=known)
-    check(A.index_put.default, x, indices, numbers(1)[0], static=known)
-
-
 def test_known_indices_of_an_axis() -> None:
-    x, index = numbers(5, 4), below(4, 3, 2)
+    x = numbers(5, 4)
     check(A.index_select.default, x, -1, below(4, 7), static=[1])
     check(A.embedding.default, x, below(5, 2, 3), static=[1])
-    check(A.gather.default, x, 1, index, static=[1])
     check(A.scatter.src, x, 1, torch.tensor([[2, 0], [1, 3]]), numbers(3, 3), static=[1])
-    check(A.scatter.value, x, 0, torch.tensor([[2, 0, 1]]), 7, static=[1])
-    check(A.scatter_add.default, x, 1, index, numbers(3, 3), static=[1])
-    for reduce in ("sum", "prod", "amax", "amin"):
-        check(A.scatter_reduce.two, x, 1, index, numbers(3, 2), reduce, static=[1])
-
-
-def test_known_indices_given_several_times() -> None:
-    x, rows, updates = numbers(5, 4), torch.tensor([4, 0, -1, 1, 4, -5, 4]), numbers(7, 4)
-    places = below(5, 7, 4)
-    for accumulate in (False, True):
-        check(A.index_put.default, x, [rows], updates, accumulate, static=[1])
-        check(A.index_put.default, x, [rows, rows % 4], updates[:, 0], accumulate, static=[1, 2])
-    check(A.scatter.src, x, 0, places, updates, static=[1])
-    check(A.scatter.value, x, 0, places, 7, static=[1])
-    check(A.scatter_add.default, x, 0, places, updates, static=[1])
-    for reduce in ("sum", "prod", "amax", "amin"):
-        check(A.scatter_reduce.two, x, 0, places, updates, reduce, static=[1])
-
-
-def test_computed_indices_of_a_short_axis() -> None:
-    check(A.gather.default, numbers(5, 4), 1, below(4, 3, 2))
-    check(A.gather.default, odd(), 0, below(4, 6, 5))
+    check(A.scatter.value, x, 0, below(5, 7, 4), 7, static=[1])
 
 
 def test_one_computed_index_of_each_row() -> None:
