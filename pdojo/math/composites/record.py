@@ -90,7 +90,8 @@ class Composite:
         def cast(value: Any) -> Any:
             return value.cast(computing) if isinstance(value, Element) else value
 
-        found = self.formula(*map(cast, operands), **{name: cast(value) for name, value in parameters.items()})
+        elements = [cast(each) for each in operands]
+        found = self.formula(*elements, **{name: cast(value) for name, value in parameters.items()})
         return found.cast(dtype) if found.dtype == computing else found
 
     def computing(self, dtype: str) -> str | None:
