@@ -126,6 +126,8 @@ def composite(
         operands = tuple(each.name for each in known if each.kind is not inspect.Parameter.KEYWORD_ONLY)
         defaults = {each.name: each.default for each in known if each.name not in operands}
         name = formula.__name__
+        if name in COMPOSITES:
+            raise ValueError(f"composite {name} has two records")
         COMPOSITES[name] = Composite(
             name,
             formula,
