@@ -21,7 +21,7 @@ OPERATIONS = {f"math.{name}": name for name in "acos acosh asin asinh atan2 atan
 
 
 @dataclass(eq=False)
-class Scalar(Element):
+class ScalarElement(Element):
     """A scalar: a function that is not computed yet, or the only one of `inputs`."""
 
     dtype: str
@@ -41,29 +41,29 @@ class Scalar(Element):
         """The number of a constant."""
         return value.value if self.function is None and isinstance(value := self.inputs[0], Constant) else None
 
-    def cast(self, dtype: str) -> Scalar:
+    def cast(self, dtype: str) -> ScalarElement:
         """The scalar in another element type."""
         if dtype == self.dtype:
             return self
         if self.known is not None:
             return self._number(self.known, dtype)
         function = resolve("cast", CALLS["cast"], [self.dtype], dtype).function
-        return Scalar(dtype, function, [self.input], self.statement)
+        return ScalarElement(dtype, function, [self.input], self.statement)
 
-    def mapped(self, function: str, operands: Sequence[Any], parameters: Mapping[str, Any]) -> Scalar:
+    def mapped(self, function: str, operands: Sequence[Any], parameters: Mapping[str, Any]) -> ScalarElement:
         """A function of scalars and numbers by its name."""
-        own = next(each for each in reversed(operands) if isinstance(each, Scalar)).dtype
-        scalars = [each if isinstance(each, Scalar) else self._number(each, own) for each in operands]
+        own = next(each for each in reversed(operands) if isinstance(each, ScalarElement)).dtype
+        scalars = [each if isinstance(each, ScalarElement) else self._number(each, own) for each in operands]
         if function in COMPOSITES:
             found = COMPOSITES[function].applied(scalars, parameters)
-            assert isinstance(found, Scalar)
+            assert isinstance(found, ScalarElement)
             return found
         candidates = (PREFIX if len(scalars) == 1 else INFIX).get(function) or CALLS[function]
         compares = FUNCTIONS[candidates[0]].signature in (Signature.COMPARE_FLOAT, Signature.COMPARE_INTEGER)
         result = "i1" if compares else scalars[-1].dtype
         name = resolve(function, candidates, [each.dtype for each in scalars], result).function
-        return Scalar(result, name, [each.input for each in scalars], self.statement)
+        return ScalarElement(result, name, [each.input for each in scalars], self.statement)
 
-    def _number(self, number: float, dtype: str) -> Scalar:
+    def _number(self, number: float, dtype: str) -> ScalarElement:
         value = Constant(float(number) if is_float(dtype) else int(number), dtype)
-        return Scalar(dtype, None, [value], self.statement)
+        return ScalarElement(dtype, None, [value], self.statement)

@@ -13,7 +13,7 @@ from pdojo.dialect.affine import Expr, const, floordiv, modulo
 from pdojo.dialect.functions import DTYPES, check_types
 from pdojo.dialect.view.nest import Constant, Index, Input
 from pdojo.frontends.linalg.elements import Elements, Iterations
-from pdojo.frontends.linalg.formulas import OPERATIONS, Scalar
+from pdojo.frontends.linalg.formulas import OPERATIONS, ScalarElement
 from pdojo.frontends.linalg.kernel_writer import KernelWriter
 from pdojo.frontends.linalg.refusal import INDEX, dtype_of, name_of, refused, shape_of
 from pdojo.math.functions import FUNCTIONS
@@ -103,7 +103,7 @@ class Scalars:
     def _composite(self, op: Operation, name: str) -> tuple[str | None, list[Input]]:
         """The last function of a composite, behind statements for the others."""
         dtype = dtype_of(op, op.results[0].type)
-        operands = [Scalar(dtype, None, [self.value(operand)], self._statement) for operand in op.operands]
+        operands = [ScalarElement(dtype, None, [self.value(operand)], self._statement) for operand in op.operands]
         found = operands[0].mapped(name, operands, {})
         return found.function, found.inputs
 

@@ -64,8 +64,9 @@ def floor_divide(x: Element, y: Element) -> Element:
     if not x.is_float:
         return call("floordiv", x, y)
     plain, rest = x / y, call("rem", x, y)
+    differs = _differs(rest, y)
     quotient = (x - rest) / y
-    quotient = where(_differs(rest, y), quotient - 1, quotient)
+    quotient = where(differs, quotient - 1, quotient)
     floor = call("floor", quotient)
     found = where(quotient - floor > 0.5, floor + 1, floor)
     found = where(quotient == 0, call("copysign", 0, plain), found)

@@ -90,7 +90,8 @@ class Composite:
         def cast(value: Any) -> Any:
             return value.cast(computing) if isinstance(value, Element) else value
 
-        found = self.formula(*map(cast, operands), **{name: cast(value) for name, value in parameters.items()})
+        elements = [cast(each) for each in operands]
+        found = self.formula(*elements, **{name: cast(value) for name, value in parameters.items()})
         return found.cast(dtype) if found.dtype == computing else found
 
     def computing(self, dtype: str) -> str | None:
@@ -125,6 +126,8 @@ def composite(
         operands = tuple(each.name for each in known if each.kind is not inspect.Parameter.KEYWORD_ONLY)
         defaults = {each.name: each.default for each in known if each.name not in operands}
         name = formula.__name__
+        if name in COMPOSITES:
+            raise ValueError(f"composite {name} has two records")
         COMPOSITES[name] = Composite(
             name,
             formula,
