@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,8 +189,7 @@ def max_pool_with_places(
         greatest = most[(..., *at, None)]
         first = np.where(elements == greatest, numbers, x.size).min(-1)
         last = np.where(np.isnan(elements), numbers, -1).max(-1)
-        found: Any = np.where(last >= 0, last, first)
-        return found
+        return cast("Values", np.where(last >= 0, last, first))
 
     return [most, by_window(joined, windows, place).astype(places.dtype)]
 
