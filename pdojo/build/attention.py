@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from pdojo.build.array import Array, constant, iota, map, shown
+from pdojo.build.array import Array, constant, iota, map
 from pdojo.build.contractions import matmul
 from pdojo.build.elementwise import where
+from pdojo.build.extents import shown
 from pdojo.build.policy import rounded_once
 from pdojo.build.shapes import expand_dims, reshape, transpose
 from pdojo.build.softmax import causal_softmax, masked, safe_softmax, safe_softmax_and_logarithms, softmax

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from itertools import combinations
 from math import prod
 
-from pdojo.build.array import Array, broadcast_shape, broadcast_to, cast, constant, define, map, shown, wide
+from pdojo.build.array import Array, broadcast_to, cast, constant, define, map, wide
+from pdojo.build.extents import broadcast_shape, shown
 from pdojo.build.graph import Computed, Write, identity
 from pdojo.build.pieces import Widths, assemble, pad
 from pdojo.build.policy import accumulated_wide, calls_wide, rounded_once

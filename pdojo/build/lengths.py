@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import inf
 from math import prod as product
 
-from pdojo.build.array import Array, axes_of, cast, map, power
+from pdojo.build.array import Array, cast, map, power
 from pdojo.build.elementwise import where
+from pdojo.build.extents import axes_of
 from pdojo.build.policy import rounded_once
 from pdojo.build.reductions import Axes, max, min, sum
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from math import nan
 from typing import Literal, TypeAlias
 
-from pdojo.build.array import Array, axes_of, broadcast_shape, cast, constant, iota, map, shown
+from pdojo.build.array import Array, cast, constant, iota, map
 from pdojo.build.elementwise import clip, exp, log, maximum, where
+from pdojo.build.extents import axes_of, broadcast_shape, shown
 from pdojo.build.policy import rounded_once
 from pdojo.build.reductions import MOST_I32, max, mean, sum
 from pdojo.build.shapes import expand_dims, reshape

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdojo.build.array import Array, axes_of, cast, map, power, shown
+from pdojo.build.array import Array, cast, map, power
+from pdojo.build.extents import axes_of, shown
 from pdojo.build.pieces import pad
 from pdojo.build.policy import rounded_once
 from pdojo.build.reductions import mean, sum

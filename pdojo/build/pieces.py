@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Literal, TypeAlias
 
-from pdojo.build.array import Array, Item, Scalar, axes_of, broadcast_to, constant, define, shown, sliced
+from pdojo.build.array import Array, Item, Scalar, broadcast_to, constant, define, sliced
+from pdojo.build.extents import axes_of, shown
 from pdojo.build.graph import Definition, Read, Write, identity
 from pdojo.build.shapes import expand_dims, flip, repeat
 from pdojo.build.tables import entries

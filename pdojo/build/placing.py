@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
-from pdojo.build.array import Array, axes_of, iota, map
+from pdojo.build.array import Array, iota, map
+from pdojo.build.extents import axes_of
 from pdojo.build.pieces import (
     MOST_PIECES,
     MOST_RUNS,

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from pdojo.build.array import Array, constant, iota, map, power, shown
+from pdojo.build.array import Array, constant, iota, map, power
 from pdojo.build.contractions import ends_of
 from pdojo.build.elementwise import maximum, minimum, sqrt, where
+from pdojo.build.extents import shown
 from pdojo.build.pieces import Widths, pad
 from pdojo.build.policy import rounded_once
 from pdojo.build.reductions import neutral_of, reduce

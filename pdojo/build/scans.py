@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import repeat
 
 from pdojo.build.arguments import fits
-from pdojo.build.array import Array, shown
+from pdojo.build.array import Array
+from pdojo.build.extents import shown
 from pdojo.build.graph import Computed, Definition, Loop, Operand, Read, Write, identity, reads
 from pdojo.build.plan import needed
 from pdojo.build.shapes import expand_dims

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Literal
 
-from pdojo.build.array import Array, axes_of, broadcast_to, check_shape, shown
+from pdojo.build.array import Array, broadcast_to
+from pdojo.build.extents import axes_of, check_shape, shown
 from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
 from pdojo.errors import UsageError
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf, prod
 
-from pdojo.build.array import Array, axes_of, broadcast_to, cast, constant, define, iota, shown
+from pdojo.build.array import Array, broadcast_to, cast, constant, define, iota
 from pdojo.build.elementwise import exp, log, where
+from pdojo.build.extents import axes_of, shown
 from pdojo.build.graph import Computed, Write, identity
 from pdojo.build.policy import rounded_once
 from pdojo.build.reductions import Axes, argmax, log_sum, max, reduced, sum

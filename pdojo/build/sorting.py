@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pdojo.build.array import Array, axes_of, cast, iota
+from pdojo.build.array import Array, cast, iota
 from pdojo.build.elementwise import where
+from pdojo.build.extents import axes_of
 from pdojo.build.reductions import max, neutral_of, sum
 from pdojo.build.shapes import expand_dims, transpose
 from pdojo.errors import UsageError

@@ -13,7 +13,8 @@ from typing import Any, TypeAlias, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.build.array import Array, broadcast_shape, broadcast_to, check_dtype, define, shown, storage_of
+from pdojo.build.array import Array, broadcast_to, check_dtype, define, storage_of
+from pdojo.build.extents import broadcast_shape, shown
 from pdojo.build.graph import Definition, Read, Write, identity
 from pdojo.dialect.affine import Expr, const, lookup, var
 from pdojo.dialect.element_types import is_float

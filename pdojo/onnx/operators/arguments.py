@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pdojo import build
-from pdojo.build.array import broadcast_shape
+from pdojo.build.extents import broadcast_shape
 from pdojo.onnx.operators.registry import Node
 
 ELEMENTS = {

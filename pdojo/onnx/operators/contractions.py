@@ -6,7 +6,7 @@ from string import ascii_letters
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.build.array import broadcast_shape
+from pdojo.build.extents import broadcast_shape
 from pdojo.errors import UsageError
 from pdojo.onnx.operators.arguments import optional
 from pdojo.onnx.operators.registry import Node, operator

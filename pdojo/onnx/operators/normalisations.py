@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.build.array import broadcast_shape
+from pdojo.build.extents import broadcast_shape
 from pdojo.onnx.operators.arguments import axis_of, optional
 from pdojo.onnx.operators.registry import Node, operator
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.build.array import broadcast_shape
+from pdojo.build.extents import broadcast_shape
 from pdojo.onnx.operators.arguments import axis_of, integers, integers_of, number_of
 from pdojo.onnx.operators.registry import Known, Node, Value, operator
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.build.array import axes_of
+from pdojo.build.extents import axes_of
 from pdojo.torch.operators.registry import Call, aten
 
 Dim = int | Sequence[int] | None
