@@ -131,18 +131,20 @@ def _dot(m: Model, x: str, y: str) -> str:
     return m("Squeeze", columns, m.axes(1, 2))
 
 
+_OF_ONE_NODE = {
+    **{"add": "Add", "mul": "Mul", "relu": "Relu", "gelu": "Gelu", "sigmoid": "Sigmoid", "tanh": "Tanh", "exp": "Exp"},
+    **{"log": "Log", "copy": "Identity", "gemv": "MatMul", "matmul": "MatMul"},
+    **dict.fromkeys(("bmm", "bmm_broadcast_a", "bmm_broadcast_b"), "MatMul"),
+}
+"""Operators that take the inputs of a kernel as they are."""
+
+
 def _writer(kernel: str, z: dict[str, int]) -> Writer:
     """The writer of a kernel: a function of the model and the inputs."""
+    if kernel in _OF_ONE_NODE:
+        return lambda m, *inputs: m(_OF_ONE_NODE[kernel], *inputs)
     writers: dict[str, Writer] = {
-        "add": lambda m, x, y: m("Add", x, y),
-        "mul": lambda m, x, y: m("Mul", x, y),
-        "relu": lambda m, x: m("Relu", x),
-        "gelu": lambda m, x: m("Gelu", x),
         "silu": _silu,
-        "sigmoid": lambda m, x: m("Sigmoid", x),
-        "tanh": lambda m, x: m("Tanh", x),
-        "exp": lambda m, x: m("Exp", x),
-        "log": lambda m, x: m("Log", x),
         "relu_ffn": lambda m, x, b: m("Relu", m("Add", x, _channels(m, b))),
         "bias_gelu": lambda m, x, b: m("Gelu", m("Add", x, b)),
         "reducemean": lambda m, x: m("ReduceMean", x, m.axes(1), keepdims=0),
@@ -153,11 +155,9 @@ def _writer(kernel: str, z: dict[str, int]) -> Writer:
         "colmax": lambda m, x: m("ReduceMax", x, m.axes(0), keepdims=0),
         "cumsum": lambda m, x: m("CumSum", x, m.axes(1)),
         "dot": _dot,
-        "gemv": lambda m, a, x: m("MatMul", a, x),
         "gemv_t": lambda m, a, x: m("MatMul", x, a),
         "axpy": lambda m, a, x, y: m("Add", m("Mul", a, x), y),
         "batchnorm_folded": lambda m, x, g, b: m("Add", m("Mul", x, g), b),
-        "copy": lambda m, x: m("Identity", x),
         "fill": lambda m, a: m("Expand", a, m.axes(z["R"], z["C"])),
         "softmax": lambda m, x: m("Softmax", x, axis=-1),
         "log_softmax": lambda m, x: m("LogSoftmax", x, axis=-1),
@@ -171,13 +171,9 @@ def _writer(kernel: str, z: dict[str, int]) -> Writer:
         "instancenorm": lambda m, x, g, b: m("InstanceNormalization", x, g, b, epsilon=EPSILON),
         "argmax": lambda m, x: m("ArgMax", x, axis=1, keepdims=0),
         "argmin": lambda m, x: m("ArgMin", x, axis=1, keepdims=0),
-        "matmul": lambda m, a, b: m("MatMul", a, b),
         "matmul_nt": lambda m, a, b: m("Gemm", a, b, transB=1),
         "matmul_tn": lambda m, a, b: m("Gemm", a, b, transA=1),
         "matmul_tt": lambda m, a, b: m("Gemm", a, b, transA=1, transB=1),
-        "bmm": lambda m, a, b: m("MatMul", a, b),
-        "bmm_broadcast_a": lambda m, a, b: m("MatMul", a, b),
-        "bmm_broadcast_b": lambda m, a, b: m("MatMul", a, b),
         "swiglu": lambda m, x, w, v: m("Mul", _silu(m, m("MatMul", x, w)), m("MatMul", x, v)),
         "attention": lambda m, q, k, v: _attention(m, q, k, v, z["D"]),
         "dequant_matmul": lambda m, x, w, s: m("MatMul", x, m("DequantizeLinear", w, s, axis=1)),

@@ -57,7 +57,7 @@ class CheckedRegion:
             self.region.compiled.check_memory()
             self._is_memory_checked = True
         memory = given_memory(self.region, values)
-        given = {key: value for key, value in values.items() if isinstance(value, torch.Tensor)}  # pyright: ignore
+        given = {key: value for key, value in values.items() if isinstance(value, torch.Tensor)}
         for call in self._calls:
             call.bind(memory)()
             self._check(call, {**given, **{key: memory[tensor] for key, tensor in call.inputs.items()}}, memory)
@@ -121,7 +121,7 @@ class _Reference:
             torch.fx.node.map_arg((node.args, node.kwargs), self._argument),
             lambda each: self._type(each) if isinstance(each, torch.dtype) else each,
         )
-        made: Any = node.target(*arguments, **keywords)  # pyright: ignore[reportCallIssue]
+        made: Any = node.target(*arguments, **keywords)
         for number, each in enumerate(results_of(made)):
             self._known[node, number] = each
 

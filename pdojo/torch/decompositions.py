@@ -25,7 +25,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     from pdojo.torch import operators
 
     assert operators
-    table: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())  # pyright: ignore
+    table: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())
     kept = {
         operator: function
         for operator, function in table.items()

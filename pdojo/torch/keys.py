@@ -41,8 +41,8 @@ def tensor_of(key: Key) -> torch.Tensor:
 def know_results(node: Node) -> None:
     """Give a higher-order call the values of its results; PyTorch may have them at the elements only."""
     if "val" not in node.meta and node.users and all(_is_element(user) for user in node.users):
-        values = {user.args[1]: user.meta.get("val") for user in node.users}
-        node.meta["val"] = tuple(values.get(n) for n in range(max(map(int, values)) + 1))  # pyright: ignore
+        values: dict[Any, Any] = {user.args[1]: user.meta.get("val") for user in node.users}
+        node.meta["val"] = tuple(values.get(n) for n in range(max(values) + 1))
 
 
 def new_tensor(like: torch.Tensor) -> torch.Tensor:

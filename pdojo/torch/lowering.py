@@ -155,9 +155,9 @@ def _filled(template: Any, handles: Sequence[Array]) -> Any:
         case Slot(number):
             return handles[number]
         case list() | tuple():
-            return [_filled(each, handles) for each in template]  # pyright: ignore[reportUnknownVariableType]
+            return [_filled(each, handles) for each in template]
         case dict():
-            return {name: _filled(each, handles) for name, each in template.items()}  # pyright: ignore
+            return {name: _filled(each, handles) for name, each in template.items()}
         case _:
             return template
 

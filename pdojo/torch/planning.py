@@ -254,7 +254,7 @@ class _Planner:
 
         arguments, keywords = torch.fx.node.map_arg((node.args, node.kwargs), operand)
         with torch.no_grad():
-            made: Any = node.target(*arguments, **keywords)  # pyright: ignore[reportCallIssue]
+            made: Any = node.target(*arguments, **keywords)
         for number, each in enumerate(results_of(made)):
             if each is not None:  # A gradient that is not asked for.
                 is_zero = torch._is_zerotensor(each)

@@ -116,7 +116,7 @@ class TorchStep:
 
     def __call__(self, values: Environment) -> None:
         """Run the call."""
-        made: Any = self.node.target(*self._arguments(values), **self._keywords(values))  # pyright: ignore[reportCallIssue]
+        made: Any = self.node.target(*self._arguments(values), **self._keywords(values))
         for number, each in enumerate(results_of(made)):
             values[self.node, number] = each
 

@@ -31,7 +31,7 @@ _BUDGET = 0.01
 """The time for comparisons of blocks, as a part of the time of calls."""
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 """Integers by their bytes."""
-_VERSION: Callable[[torch.Tensor], int] = torch.Tensor._version.__get__  # pyright: ignore
+_VERSION: Callable[[torch.Tensor], int] = torch.Tensor._version.__get__
 """The version of a tensor, without a frame of Python."""
 
 

@@ -25,7 +25,7 @@ def _function(record: Composite) -> Callable[..., Array]:
         return build.map(record.name, *operands, **parameters)
 
     function.__name__ = record.name
-    function.policy = {} if record.precision is Precision.OWN else ROUNDED_ONCE  # pyright: ignore
+    vars(function)["policy"] = {} if record.precision is Precision.OWN else ROUNDED_ONCE
     return function
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from threading import Condition, Event, Thread
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from pdojo.budget import Budget
 from pdojo.errors import PdojoError, UsageError
@@ -211,6 +211,6 @@ class _Campaign(Generic[T]):
         else:
             self._note(number, stage=TaskStage.ENDED, result=result)
 
-    def _note(self, number: int, **changes: object) -> None:
+    def _note(self, number: int, **changes: Any) -> None:
         with self._changed:
-            self._standings[number] = replace(self._standings[number], **changes)  # pyright: ignore[reportArgumentType]
+            self._standings[number] = replace(self._standings[number], **changes)

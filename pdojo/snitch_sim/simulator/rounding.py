@@ -79,10 +79,8 @@ _HARD = (
 @cache
 def fused() -> Fused:
     """The fused multiply-add of doubles: the C library's if it passes the test, else by exact integers."""
-    if hasattr(math, "fma"):  # Python 3.13
-        library: Fused | None = _quiet(math.fma)  # pyright: ignore
-    else:
-        library = _c_fma()
+    own: Fused | None = getattr(math, "fma", None)  # Python 3.13
+    library = _c_fma() if own is None else _quiet(own)
     if library is not None and all(bits(library(*h)) == bits(exact_fma(*h)) for h in _HARD):
         return library
     return _exact
