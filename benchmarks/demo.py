@@ -125,8 +125,8 @@ def _measure(
 ) -> tuple[Bandwidth, list[TableRow]]:
     """Time all programs in turns, in one process, on the same arrays, with the same number of threads."""
     programs = [MeasuredProgram.of(tuning.after, machine) for tuning in tunings.values()]
-    subject = workload(KERNEL)
-    subjects = [*programs, *(Peer(library, as_text(subject), PEERS[library]) for library in peers)]
+    wanted = workload(KERNEL)
+    contenders = [*programs, *(Peer(library, as_text(wanted), PEERS[library]) for library in peers)]
     titles = [*tunings, *(LIBRARIES[library].title for library in peers)]
     lengths = [*(len(tuning.game.trace.steps) for tuning in tunings.values()), *([None] * len(peers))]
     footprint = data_bytes(parameters_of(nest_of(tunings["plain"].before)))
@@ -136,9 +136,9 @@ def _measure(
         console.status("", refresh_per_second=1) as status,
     ):
         outcomes = worker.compare(
-            subjects,
+            contenders,
             Options(threads=machine.threads, samples=25, budget=2.0, seed=seed, steady=True),
-            reference_of(subject),
+            reference_of(wanted),
             lambda event: status.update(f"{titles[event.index]}: {event.phase}"),
         )
         # Last, because the first user of an OpenMP runtime decides which runtime the process uses.

@@ -115,7 +115,7 @@ def measure(
 class Entrant(NamedTuple):
     """A program or peer to measure."""
 
-    subject: MeasuredProgram | Peer
+    contender: MeasuredProgram | Peer
     row: JSON
     """Its row without the outcome."""
 
@@ -127,13 +127,13 @@ def _enter(
     variant: str,
     ready: Callable[[], tuple[MeasuredProgram | Peer, JSON]],
 ) -> None:
-    """Call `ready` and add its subject and facts to `entrants`, or the reason of its failure to `failed`."""
+    """Call `ready` and add its contender and facts to `entrants`, or the reason of its failure to `failed`."""
     try:
-        subject, facts = ready()
+        contender, facts = ready()
     except MeasurementError as error:
         failed.append(_row(library, variant, CompileError(str(error))))
     else:
-        entrants.append(Entrant(subject, {"library": library, "variant": variant, **facts}))
+        entrants.append(Entrant(contender, {"library": library, "variant": variant, **facts}))
 
 
 def _searched(
@@ -190,7 +190,7 @@ def compared(
     ) as worker:
         try:
             outcomes = worker.compare(
-                [entrant.subject for entrant in entrants],
+                [entrant.contender for entrant in entrants],
                 options,
                 reference,
                 lambda event: tell(f"{event.phase}: {names[event.index]}"),

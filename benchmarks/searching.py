@@ -54,9 +54,9 @@ def searched(
 
     Raises KeyboardInterrupt if it is interrupted, and MeasurementError if no program could run.
     """
-    subject = TuningTask("", workload, passed, None, "", raced=passed)
+    task = TuningTask("", workload, passed, None, "", raced=passed)
     with nullcontext(database) if database is not None else Database.in_memory() as known:
-        found = SearchRun.of(subject, plan, known, evaluator).run(
+        found = SearchRun.of(task, plan, known, evaluator).run(
             Baselines(),
             lambda now: tell(f"search: {now.evaluations} of {plan.steps}, best {cost_text(now.best, evaluator.unit)}"),
         )

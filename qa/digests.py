@@ -1,6 +1,6 @@
 """Digests of everything made from kernels (`python -m qa.digests FILE`), to see what a change of the code affects.
 
-Subjects are the kernels of the library under each expert pass, random walks from random kernels, and random walks from
+Inputs are the kernels of the library under each expert pass, random walks from random kernels, and random walks from
 small kernels of the library, in whose states every candidate is judged. Each digest is of one text: the program, the
 listing of its moves, the verdicts on its candidates with the programs after the legal ones, generated code. The first
 run writes FILE; a later run compares with it and names the differences. Exit code 0: there is none; 1: there are some.
@@ -161,7 +161,7 @@ def _run(argv: Sequence[str] | None) -> None:
     parser = Arguments(prog="python -m qa.digests", description=__doc__)
     parser.add_argument("file", type=Path, metavar="FILE", help="where the digests are kept")
     parser.add_argument("--walks", type=positive, default=50, metavar="N", help="walks for each machine (default 50)")
-    parser.add_argument("--only", choices=KINDS, default="", help="one kind of subject")
+    parser.add_argument("--only", choices=KINDS, default="", help="one kind of digest")
     parser.add_argument("--kernels", nargs="+", default=(), metavar="NAME", help="library kernels (default all)")
     parser.add_argument("--jobs", type=positive, default=2, metavar="N", help="processes (default 2)")
     args = parser.parse_args(argv)

@@ -19,7 +19,7 @@ from pdojo.search.database import Database
 from pdojo.search.database.details import details
 from pdojo.search.database.exchange import export_lines, import_lines
 from pdojo.search.database.pruning import Pruning, prune
-from pdojo.search.database.queries import find, moves_in, runs, standings, subject
+from pdojo.search.database.queries import find, moves_in, runs, standings, stored_program
 
 Given: TypeAlias = argparse.Namespace
 LARGEST = 1 << 30
@@ -61,7 +61,7 @@ def _show(given: Given) -> None:
         if given.only is not None and given.json:
             raise UsageError("--only prints one thing as it is, --json everything; leave out one of them")
         if given.only is not None:
-            meant = subject(connection, found)
+            meant = stored_program(connection, found)
             write_output(meant.trace if given.only == "trace" else meant.program, given.output)
         elif given.json:
             write_json(details(connection, found), given.output)
@@ -74,7 +74,7 @@ def _show(given: Given) -> None:
 def _diff(given: Given) -> None:
     with _open(given) as database:
         one, other = (
-            subject(database.connection, find(database.connection, word)) for word in (given.one, given.other)
+            stored_program(database.connection, find(database.connection, word)) for word in (given.one, given.other)
         )
     if given.json:
         write_json([{**asdict(each), "trace": moves_in(each.trace)} for each in (one, other)])

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.rule import Rule
 from rich.table import Table
 
-from pdojo.search.database.queries import ProblemStanding, RunSummary, Subject, moves_in
+from pdojo.search.database.queries import ProblemStanding, RunSummary, StoredProgram, moves_in
 
 DIGITS = 8
 """Number of digits of a hash in tables."""
@@ -189,7 +189,7 @@ def _print_origin(console: Console, found: Mapping[str, Any]) -> None:
         _line(console, f"evaluation {seen['number']} of run {short(seen['run'])}")
 
 
-def print_differences(console: Console, one: Subject, other: Subject) -> None:
+def print_differences(console: Console, one: StoredProgram, other: StoredProgram) -> None:
     """Print the moves and the programs as differences."""
     if one.problem != other.problem:
         _line(console, "these programs belong to different problems")

@@ -54,19 +54,19 @@ def reference(task: Task) -> JSON:
     Timed costs come from one match between the two.
     """
     plain, machine, named = kernel_of(task)
-    subject = TuningTask(task.kernel, named, make_moves(plain, machine, None), None, "heuristic")
+    tuned = TuningTask(task.kernel, named, make_moves(plain, machine, None), None, "heuristic")
     evaluator = make_evaluator(task.evaluator, machine, plain, 0)
     try:
         with Database.in_memory() as database:
-            memory = database.memory(Problem.of(subject.start("plain"), named), evaluator)
-            found = baselines_of(subject, "plain", evaluator, memory, in_turns=True)
+            memory = database.memory(Problem.of(tuned.start("plain"), named), evaluator)
+            found = baselines_of(tuned, "plain", evaluator, memory, in_turns=True)
     finally:
         evaluator.close()
     if not (isfinite(found.plain) and isfinite(found.passed)):
         raise MeasurementError(
             "the plain program and the heuristic's have no costs to compare: one failed, or the processors were busy"
         )
-    moves = len(subject.start("pass").trace.steps)
+    moves = len(tuned.start("pass").trace.steps)
     return {"unit": evaluator.unit, "plain": found.plain, "expert": found.passed, "moves": moves}
 
 

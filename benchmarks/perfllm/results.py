@@ -52,7 +52,7 @@ class Done:
     """The best programs in order. Timed factors come from different matches, so that a later one may be less."""
     failures: Mapping[str, int]
     spent: Mapping[str, float]
-    """Seconds by the driver's phase (`pdojo.search.contract.progress.PHASES`)."""
+    """Seconds by phase of the search (`pdojo.search.contract.progress.PHASES`)."""
     parts: Mapping[str, float]
     """Fractions of the time by the sampled stack (`sampling.PARTS`)."""
     commit: str

@@ -1,4 +1,4 @@
-"""Profile of a search by sampling its stack: finer than the driver's phases, and without changes to the search."""
+"""Profile of a search by sampling its stack: finer than phase of the searchs, and without changes to the search."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from pdojo.transforms.game import Game
 
 @overload
 def compile(
-    subject: KernelLike,
+    kernel: KernelLike,
     machine: None = None,
     *,
     threads: int | None = None,
@@ -27,7 +27,7 @@ def compile(
 
 @overload
 def compile(
-    subject: KernelLike,
+    kernel: KernelLike,
     machine: Machine | str,
     *,
     threads: int | None = None,
@@ -37,7 +37,7 @@ def compile(
 
 @checked
 def compile(
-    subject: KernelLike,
+    kernel: KernelLike,
     machine: Machine | str | None = None,
     *,
     threads: int | None = None,
@@ -45,7 +45,7 @@ def compile(
 ) -> CallableKernel:
     """Compile a kernel for this processor, in process, or for a GPU of this computer.
 
-    `subject` is a kernel, its text, the path of its file, or the name of a library kernel. `machine` is a description
+    `kernel` is a kernel, its text, the path of its file, or the name of a library kernel. `machine` is a description
     or its name; None is this processor. `threads` is the number of threads for parallel scopes; None is the machine's
     number, or the OpenMP default without a machine. `optimize` selects a cheap pass pipeline (`search`) or LLVM's O3
     (`full`).
@@ -66,11 +66,11 @@ def compile(
     np.float32(0.125)
     """
     described = None if machine is None else machine_named(machine)
-    return compile_for(kernel_of(subject), described, threads=threads, optimize=optimize)
+    return compile_for(kernel_of(kernel), described, threads=threads, optimize=optimize)
 
 
 @checked
-def run(subject: KernelLike, *arrays: AnyArray, machine: Machine | str | None = None, seed: int = 0) -> Outputs:
+def run(kernel: KernelLike, *arrays: AnyArray, machine: Machine | str | None = None, seed: int = 0) -> Outputs:
     """Compile a kernel and call it once; for a simulated machine, run it on the simulator.
 
     `arrays` are in the order of the interface; `out` arrays may be left out. Without `arrays`, inputs are random,
@@ -86,14 +86,14 @@ def run(subject: KernelLike, *arrays: AnyArray, machine: Machine | str | None = 
     (2, 4)
     """
     described = None if machine is None else machine_named(machine)
-    return call(kernel_of(subject), arrays, described, seed)
+    return call(kernel_of(kernel), arrays, described, seed)
 
 
 @checked
-def game(subject: KernelLike, machine: Machine | str | None = None) -> Game:
+def game(kernel: KernelLike, machine: Machine | str | None = None) -> Game:
     """Play with a kernel: list the legal moves, make them, take them back.
 
-    `subject` is a kernel, its text, the path of its file, or the name of a library kernel. `machine` is a description
+    `kernel` is a kernel, its text, the path of its file, or the name of a library kernel. `machine` is a description
     or its name; None is the machine that the kernel names, or this processor.
 
     Raises UsageError for an unknown kernel or machine, NotationError for a text that does not parse, InvalidKernel for
@@ -110,5 +110,5 @@ def game(subject: KernelLike, machine: Machine | str | None = None) -> Game:
     pdojo.errors.IllegalMove: reuse_dims@e:0 is refused: 'e' would be overwritten before its last read
     ...
     """
-    kernel = kernel_of(subject)
-    return Game(kernel, machine_for(kernel, machine))
+    plain = kernel_of(kernel)
+    return Game(plain, machine_for(plain, machine))

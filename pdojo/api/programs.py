@@ -83,30 +83,30 @@ def parse(text: str, name: str | None = None) -> KernelOp:
     return kernel_in(texts.given(text, "<text>"), name)
 
 
-def kernel_of(subject: KernelLike) -> KernelOp:
-    """The kernel that `subject` denotes. Raises the errors of `load` and `parse`."""
-    return named(subject).kernel
+def kernel_of(kernel: KernelLike) -> KernelOp:
+    """The kernel that `kernel` denotes. Raises the errors of `load` and `parse`."""
+    return named(kernel).kernel
 
 
-def named(subject: KernelLike, name: str | None = None, *, shape: str | None = None, dtype: str | None = None) -> Named:
-    """The kernel that `subject` denotes, with its title and source. Raises the errors of `load` and `parse`."""
-    if isinstance(subject, KernelOp):
-        return Named(subject, subject.sym_name.data)
-    if isinstance(subject, str) and "\n" in subject:
-        return _of_chunk(texts.given(subject, "<text>"), name, "")
-    if not isinstance(subject, str | Path):
+def named(kernel: KernelLike, name: str | None = None, *, shape: str | None = None, dtype: str | None = None) -> Named:
+    """The kernel that `kernel` denotes, with its title and source. Raises the errors of `load` and `parse`."""
+    if isinstance(kernel, KernelOp):
+        return Named(kernel, kernel.sym_name.data)
+    if isinstance(kernel, str) and "\n" in kernel:
+        return _of_chunk(texts.given(kernel, "<text>"), name, "")
+    if not isinstance(kernel, str | Path):
         raise UsageError(
             f"a kernel is a KernelOp, a text, a path or the name of a library kernel, and this is a "
-            f"{type(subject).__name__}; a game's kernel is its attribute `kernel`"
+            f"{type(kernel).__name__}; a game's kernel is its attribute `kernel`"
         )
-    path = str(subject)
-    found = library_workload(path, shape, dtype) if isinstance(subject, str) else None
+    path = str(kernel)
+    found = library_workload(path, shape, dtype) if isinstance(kernel, str) else None
     if found is not None:
-        kernel = _chosen([found.instantiate()], name, path.partition(":")[0])
-        validate(Program(kernel, host()))
-        return Named(kernel, found.label, found, found)
+        made = _chosen([found.instantiate()], name, path.partition(":")[0])
+        validate(Program(made, host()))
+        return Named(made, found.label, found, found)
     word = path.partition(":")[0]
-    if isinstance(subject, str) and not exists(path) and _is_bare_word(word):
+    if isinstance(kernel, str) and not exists(path) and _is_bare_word(word):
         hint = did_you_mean(word, (*kernel_names(), *PRESETS))
         raise UsageError(f"there is no file '{path}' and no library kernel of that name; {hint}")
     if shape is not None or dtype is not None:

@@ -27,7 +27,7 @@ from pdojo.transforms.trace import Trace
 
 @checked
 def tune(
-    subject: KernelLike,
+    kernel: KernelLike,
     machine: Machine | str | None = None,
     *,
     expert: str | None = "heuristic",
@@ -50,7 +50,7 @@ def tune(
 ) -> TuneResult:
     """Tune a kernel: an expert pass, a search if one is named, verification, and a last measurement.
 
-    `subject` is a kernel, its text, the path of its file, or the name of a library kernel. `machine` is a description
+    `kernel` is a kernel, its text, the path of its file, or the name of a library kernel. `machine` is a description
     or its name; None is the machine that the kernel names, or this processor. `threads` is the number of threads for
     parallel scopes; None is the machine's. `align` is the number of bytes to which callers align arrays; None is the
     trace's, or 64 (`pdojo.aligned` makes such copies).
@@ -92,7 +92,7 @@ def tune(
     ...
     pdojo.errors.UsageError: unknown strategy 'annealing'; did you mean 'anneal'?
     """
-    found = named(subject)
+    found = named(kernel)
     described = machine_for(found.kernel, machine, threads)
     if seed is not None and not 0 <= seed < FRESH:
         raise UsageError(f"a seed is a number from 0 to 2^62, not {seed}")

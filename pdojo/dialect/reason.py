@@ -17,7 +17,7 @@ class Reason:
     """Whether the question is open, because integer sets did not settle it."""
 
     @property
-    def subject(self) -> str:
+    def key(self) -> str:
         """The key of the problem, equal before and after a move."""
         return self.about or self.text
 

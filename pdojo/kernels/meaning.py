@@ -276,12 +276,12 @@ _WINDOWED: dict[str, Callable[..., Array]] = {
 """Operators whose result depends on sizes that the inputs' shapes do not determine."""
 
 
-def meaning(subject: Workload | str) -> Meaning:
+def meaning(kernel: Workload | str) -> Meaning:
     """The meaning of a workload on inputs of any type; floating-point operators return float64.
 
     A string is read by `pdojo.kernels.workload`. Raises UsageError for a kernel without a meaning.
     """
-    found = workload(subject) if isinstance(subject, str) else subject
+    found = workload(kernel) if isinstance(kernel, str) else kernel
     if found.kernel in _WINDOWED:
         plain = partial(_WINDOWED[found.kernel], sizes=found.sizes)
     elif found.kernel in _MEANINGS:

@@ -45,7 +45,7 @@ def _ignore(_: str) -> None:
 class TunedKernel:
     """A tuned and verified kernel."""
 
-    subject: TuningTask
+    task: TuningTask
     tuning: ScheduledKernel
     """The game to the best program, and an expert pass's reasons."""
     decision: Verification
@@ -69,7 +69,7 @@ class TunedKernel:
     @property
     def machine(self) -> Machine:
         """The machine of the tuning."""
-        return self.subject.machine
+        return self.task.machine
 
     def compile(self) -> CallableKernel:
         """The tuned program as a callable. Raises LoweringError if this computer cannot call it."""
@@ -84,7 +84,7 @@ class TunedKernel:
 
     def _facts(self) -> list[str]:
         count = len(self.trace.steps)
-        return [f"{self.subject.title} on {self.machine.name}", f"{count} move{'s' * (count != 1)}"]
+        return [f"{self.task.title} on {self.machine.name}", f"{count} move{'s' * (count != 1)}"]
 
     def _repr_html_(self) -> str:
         return html_of(", ".join(self._facts()), print_notation(self.kernel), self.trace.moves)
@@ -111,25 +111,25 @@ class PassedKernel(TunedKernel):
         return self.decision.is_exact or self.decision.is_run
 
 
-def tune_by_pass(subject: TuningTask, listener: PassListener) -> PassedKernel:
+def tune_by_pass(task: TuningTask, listener: PassListener) -> PassedKernel:
     """The program of the expert pass, verified, and run once.
 
     Raises InvalidKernel for a program of another meaning, MeasurementError if its code is wrong.
     """
-    tuning = passed_tuning(subject, listener)
+    tuning = passed_tuning(task, listener)
     listener.chosen(tuning, "")
-    return PassedKernel(subject, tuning, verified(tuning, subject, listener, is_run=True))
+    return PassedKernel(task, tuning, verified(tuning, task, listener, is_run=True))
 
 
-def passed_tuning(subject: TuningTask, listener: PassListener) -> ScheduledKernel:
+def passed_tuning(task: TuningTask, listener: PassListener) -> ScheduledKernel:
     """The program of the expert pass."""
     with listener.doing("expert pass"):
-        return subject.passed
+        return task.passed
 
 
 def verified(
     tuning: ScheduledKernel,
-    subject: TuningTask,
+    task: TuningTask,
     listener: PassListener,
     known: Verification | None = None,
     *,
@@ -140,7 +140,7 @@ def verified(
     Raises InvalidKernel for a program of another meaning, MeasurementError if its code is wrong.
     """
     with listener.doing("exact oracle"):
-        decision = verify_moves(tuning, subject.source) if known is None else known
+        decision = verify_moves(tuning, task.source) if known is None else known
     if decision.fault is not None:
         raise InvalidKernel(f"the tuned program means something else: {decision.fault}; please report this trace")
     if is_run:

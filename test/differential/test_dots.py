@@ -179,22 +179,22 @@ def test_straight_code(name: str, on: str, instruction: str) -> None:
 @pytest.mark.parametrize(("on", "instruction"), [(ZEN4, DOTS["matmul_i8"]), (AVX2, PAIRS)])
 def test_other_products(on: str, instruction: str, text: str) -> None:
     """Batches, operands that lie the other way round, several loops of terms."""
-    subject = with_alignment(kernel(text), 64)
-    found = make_moves(subject, machine(on), "heuristic")
+    plain = with_alignment(kernel(text), 64)
+    found = make_moves(plain, machine(on), "heuristic")
     validate(found.game.program)
     assert instruction in used(found.game.program.nest)
     missing = sorted(set(machine(on).features) - set(host().features))
     if missing:
         pytest.skip(f"the processor has no {', '.join(missing)}")
-    run_exactly(subject, found.after, on)
+    run_exactly(plain, found.after, on)
 
 
-def run_exactly(subject: KernelOp, after: KernelOp, on: str) -> None:
+def run_exactly(plain: KernelOp, after: KernelOp, on: str) -> None:
     """Run a program on bytes of their whole range; the results are those of the interpreter, to the bit."""
     executable = compile_kernel(after, machine(on), threads=2)
     for seed in range(3):
-        inputs = inputs_of(nest_of(subject), seed)
-        expected = interpret(subject, {name: values.copy() for name, values in inputs.items()})
+        inputs = inputs_of(nest_of(plain), seed)
+        expected = interpret(plain, {name: values.copy() for name, values in inputs.items()})
         got = run(executable, inputs)
         for name, values in got.items():
             np.testing.assert_array_equal(values, np.asarray(expected[name]))
@@ -322,12 +322,12 @@ def emulated() -> Machine:
 def test_tiles_by_plain_code(name: str, shape: str) -> None:
     """The nests, the layouts and the strides that tiles get are right, whole and with rests."""
     described = emulated()
-    subject = with_alignment(workload(f"{name}:{shape}").instantiate(), 64)
-    found = make_moves(subject, described, "heuristic")
+    plain = with_alignment(workload(f"{name}:{shape}").instantiate(), 64)
+    found = make_moves(plain, described, "heuristic")
     validate(found.game.program)
     assert (TILES[name] in used(found.game.program.nest)) == (shape != "33x100x40" or name == "matmul_bf16")
-    inputs = inputs_of(nest_of(subject), 5)
-    expected = interpret(subject, {key: values.copy() for key, values in inputs.items()})
+    inputs = inputs_of(nest_of(plain), 5)
+    expected = interpret(plain, {key: values.copy() for key, values in inputs.items()})
     got = run(compile_kernel(found.after, described, threads=2), inputs)
     np.testing.assert_allclose(got["c"], np.asarray(expected["c"]), rtol=1e-4, atol=1e-4)
 
@@ -349,11 +349,11 @@ def test_every_tile_product() -> None:
             f"128 32 v[{{0}},{{1}}] = {second}(b[{{0}},{{1}}])\n"
             "32 32\n| c[{0},{1}] = 0\n| 128 c[{0},{1}] += u[{0},{2}] * v[{2},{1}]\n"
         )
-        subject = with_alignment(kernel(text), 64)
-        found = make_moves(subject, described, "heuristic")
+        plain = with_alignment(kernel(text), 64)
+        found = make_moves(plain, described, "heuristic")
         assert name in used(found.game.program.nest)
-        inputs = inputs_of(nest_of(subject), 7)
-        expected = interpret(subject, {key: values.copy() for key, values in inputs.items()})
+        inputs = inputs_of(nest_of(plain), 7)
+        expected = interpret(plain, {key: values.copy() for key, values in inputs.items()})
         got = run(compile_kernel(found.after, described, threads=2), inputs)
         np.testing.assert_array_equal(got["c"], np.asarray(expected["c"]))
 

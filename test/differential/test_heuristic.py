@@ -96,13 +96,13 @@ def shapes_of(name: str) -> tuple[str, ...]:
 
 
 def check(name: str, shape: str, dtype: str | None = None) -> None:
-    subject = workload(f"{name}:{shape}", dtype)
-    nest = nest_of(subject.instantiate())
+    wanted = workload(f"{name}:{shape}", dtype)
+    nest = nest_of(wanted.instantiate())
     inputs = random_inputs(parameters_of(nest), 1)
     with warnings.catch_warnings():
         # Logarithms of what is negative.
         warnings.simplefilter("ignore", RuntimeWarning)
-        (expected,) = meaning(subject)(*inputs.values())
+        (expected,) = meaning(wanted)(*inputs.values())
     after = tuned(name, shape, dtype).after
     (output,) = [p for p in parameters_of(nest) if p.name not in inputs]
     arrays = [aligned_copy(array) for array in inputs.values()]

@@ -30,11 +30,11 @@ def drawn(nest: Nest) -> dict[str, Values]:
 @pytest.mark.parametrize("name", ["matmul", "add", *ROWS])
 @pytest.mark.parametrize("large", [False, True])
 def test_interpreted_kernels_are_what_numpy_computes(name: str, *, large: bool) -> None:
-    subject = workload(f"{name}:{shape(name, large=large)}")
-    nest = nest_of(subject.instantiate())
+    wanted = workload(f"{name}:{shape(name, large=large)}")
+    nest = nest_of(wanted.instantiate())
     inputs = drawn(nest)
     (got,) = interpret(nest, inputs).values()
-    (want,) = meaning(subject)(*inputs.values())
+    (want,) = meaning(wanted)(*inputs.values())
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, want, rtol=3e-5, atol=3e-5)
     if not large:

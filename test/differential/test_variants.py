@@ -55,12 +55,12 @@ def variants(kernel: KernelOp) -> Iterator[tuple[dict[str, str], KernelOp]]:
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_every_answer_gives_a_right_program(name: str) -> None:
-    subject = workload(name)
-    kernel = with_alignment(subject.instantiate(), 64)
+    wanted = workload(name)
+    kernel = with_alignment(wanted.instantiate(), 64)
     for decisions, program in variants(kernel):
         executable = compile_kernel(program, threads=2)
         inputs = random_inputs(executable.parameters, 3)
-        (expected,) = meaning(subject)(*inputs.values())
+        (expected,) = meaning(wanted)(*inputs.values())
         arrays = ArraySet(executable.parameters, inputs)
         executable(*arrays.arrays)
         assert arrays.damage() is None, decisions

@@ -14,7 +14,7 @@ from pdojo.dialect.rules.capacity import load_of
 from pdojo.errors import IllegalMove
 from pdojo.kernels import workload
 from pdojo.search.contract.candidates import choices
-from pdojo.search.neighbourhoods.drawing import draw_family
+from pdojo.search.neighbourhoods.random_moves import draw_family
 from pdojo.transforms.apply import legal
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move

@@ -12,7 +12,7 @@ from pdojo_tools.calibrating import calibrate_once
 from pdojo_tools.outputs import write_json
 from pdojo_tools.phases import phase
 from pdojo_tools.tables import print_trace
-from pdojo_tools.tuning.task import subjects_of
+from pdojo_tools.tuning.task import tasks_of
 from rich.console import Console
 
 if TYPE_CHECKING:
@@ -59,54 +59,54 @@ def _tune(
         calibrate_once(console, wanted=not (given.no_calibrate or given.no_measure))
     with phase(console, "kernels and traces"):
         host = None if connection is None else connection.host()
-        subjects = [task for title in given.programs for task in subjects_of(title, given, host)]
+        tasks = [task for title in given.programs for task in tasks_of(title, given, host)]
     if given.search is not None:
-        from pdojo_tools.tuning.choices import check_subject
+        from pdojo_tools.tuning.choices import check_target
 
-        for subject in subjects:
-            check_subject(given, subject.machine)
-    facts = ((each.machine.name, each.machine.threads, each.alignment) for each in subjects)
+        for task in tasks:
+            check_target(given, task.machine)
+    facts = ((each.machine.name, each.machine.threads, each.alignment) for each in tasks)
     for name, threads, alignment in dict.fromkeys(facts):
         console.print(f"machine {name}, {threads} threads; callers align arrays to {alignment} bytes")
         there = len(os.sched_getaffinity(0))
         if connection is None and not given.no_measure and threads > there:
             console.print(f"{threads} threads share {there} processors, and wait for each other", style="yellow")
     if given.why:
-        _print_reasons(console, given, subjects)
+        _print_reasons(console, given, tasks)
         return
-    targets = Targets.of(given.output, given.emit, given.report, subjects)
+    targets = Targets.of(given.output, given.emit, given.report, tasks)
     session = TuneSession(console, given, command, targets)
     if given.torch:
         from pdojo_tools.torch_models import sections
 
         session.models = partial(sections, given.programs, given.database, with_inductor=given.inductor)
     if connection is None:
-        session.run(subjects)
+        session.run(tasks)
         return
     from pdojo_tools.tuning.on_cluster import check_one_machine, tune_on_cluster
 
     from pdojo.search.evaluators.cluster import Cluster
 
-    check_one_machine(subjects)
+    check_one_machine(tasks)
     with phase(console, "starting workers"):
-        cluster = Cluster(connection, subjects[0].machine, most=given.workers)
+        cluster = Cluster(connection, tasks[0].machine, most=given.workers)
     try:
         session.environment = cluster.environment
-        tune_on_cluster(session, subjects, cluster)
+        tune_on_cluster(session, tasks, cluster)
     finally:
         cluster.close()
 
 
-def _print_reasons(console: Console, given: argparse.Namespace, subjects: Sequence[TuningTask]) -> None:
+def _print_reasons(console: Console, given: argparse.Namespace, tasks: Sequence[TuningTask]) -> None:
     """Print the moves of the expert pass with their reasons."""
     from pdojo_tools.tuning.result_json import reasons_json
 
     found: list[dict[str, object]] = []
-    for subject in subjects:
+    for task in tasks:
         with phase(console, "expert pass"):
-            passed = subject.passed
+            passed = task.passed
         if not given.json:
-            print_trace(console, "why" if len(subjects) == 1 else f"{subject.title}: why", passed)
-        found.append({"kernel": subject.title, "machine": subject.machine.name, "moves": reasons_json(passed)})
+            print_trace(console, "why" if len(tasks) == 1 else f"{task.title}: why", passed)
+        found.append({"kernel": task.title, "machine": task.machine.name, "moves": reasons_json(passed)})
     if given.json:
         write_json(found)

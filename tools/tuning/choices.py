@@ -36,7 +36,7 @@ def options_for(given: argparse.Namespace, name: str) -> StrategyOptions | None:
     return options_of(name, given.agent)
 
 
-def check_subject(given: argparse.Namespace, described: Machine) -> None:
+def check_target(given: argparse.Namespace, described: Machine) -> None:
     """Check the options that depend on the machine. Raises UsageError."""
     name = evaluator_of(given, described)
     if given.ray is not None:

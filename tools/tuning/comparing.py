@@ -10,11 +10,11 @@ from pathlib import Path
 
 from pdojo_tools.outputs import check_writable, write_json
 from pdojo_tools.tuning.arguments import SEEDS
-from pdojo_tools.tuning.choices import check_subject, neighbourhoods_for, options_for
+from pdojo_tools.tuning.choices import check_target, neighbourhoods_for, options_for
 from pdojo_tools.tuning.comparing_plot import MISSING, write_plots
 from pdojo_tools.tuning.curves import JSON, NEAR, Curve, Key, ReferenceCosts, SearchComparison, SearchStatistics
 from pdojo_tools.tuning.live import Display
-from pdojo_tools.tuning.task import subject_of
+from pdojo_tools.tuning.task import task_of
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -43,18 +43,18 @@ SHORT = 12
 
 def compare(console: Console, given: argparse.Namespace) -> None:
     """Run the missing searches, then print a table and draw the plot."""
-    subjects = [subject_of(title, given) for title in given.programs]
-    for subject in subjects:
-        check_subject(given, subject.machine)
+    tasks = [task_of(title, given) for title in given.programs]
+    for task in tasks:
+        check_target(given, task.machine)
     path = _output(given.output)
     strategies = given.search or _available(console)
-    settings = _settings(given, subjects, strategies)
+    settings = _settings(given, tasks, strategies)
     comparison = SearchComparison.open(path, settings)
     with Database(given.database) as database:
         work = _Work(console, given, comparison, path, database, strategies)
         try:
-            for subject in subjects:
-                work.run(subject)
+            for task in tasks:
+                work.run(task)
         except KeyboardInterrupt:
             _say(console, f"what is finished is in {path}; the same command goes on")
             raise
@@ -65,7 +65,7 @@ def compare(console: Console, given: argparse.Namespace) -> None:
     _say(console, f"plots in {', '.join(map(str, drawn))}" if drawn else MISSING)
     if given.json:
         write_json(comparison.to_json())
-    failed = [subject.title for subject in subjects if comparison.best_known(subject.title) == inf]
+    failed = [task.title for task in tasks if comparison.best_known(task.title) == inf]
     if failed:
         raise MeasurementError(f"no program of {', '.join(failed)} could be run")
 
@@ -91,21 +91,21 @@ def _available(console: Console) -> list[str]:
     return found
 
 
-def _settings(given: argparse.Namespace, subjects: Sequence[TuningTask], strategies: Sequence[str]) -> JSON:
+def _settings(given: argparse.Namespace, tasks: Sequence[TuningTask], strategies: Sequence[str]) -> JSON:
     """Everything that the curves depend on."""
-    evaluators = {evaluator_for(subject.machine, given.evaluator): subject.machine for subject in subjects}
+    evaluators = {evaluator_for(task.machine, given.evaluator): task.machine for task in tasks}
     settings: JSON = {
-        "kernels": [subject.title for subject in subjects],
+        "kernels": [task.title for task in tasks],
         # A file may change under the same name.
-        "programs": [subject.start("plain").fingerprint[:SHORT] for subject in subjects],
-        "passed": [subject.start("pass").fingerprint[:SHORT] for subject in subjects],
-        "machine": [subject.machine.name for subject in subjects],
-        "described": [digest(canonical(machine_to_json(subject.machine)))[:SHORT] for subject in subjects],
-        "threads": [subject.machine.threads for subject in subjects],
+        "programs": [task.start("plain").fingerprint[:SHORT] for task in tasks],
+        "passed": [task.start("pass").fingerprint[:SHORT] for task in tasks],
+        "machine": [task.machine.name for task in tasks],
+        "described": [digest(canonical(machine_to_json(task.machine)))[:SHORT] for task in tasks],
+        "threads": [task.machine.threads for task in tasks],
         "align": given.align or ALIGNMENT,
         "pass": given.expert,
         "strategies": list(strategies),
-        "neighbourhoods": list(dict.fromkeys(n for each in subjects for n in neighbourhoods_for(given, each.machine))),
+        "neighbourhoods": list(dict.fromkeys(n for each in tasks for n in neighbourhoods_for(given, each.machine))),
         "first_seed": given.seed or 0,
         "seeds": given.seeds or SEEDS,
         "budget": given.budget.evaluations,
@@ -129,47 +129,47 @@ class _Work:
     database: Database
     strategies: Sequence[str]
 
-    def run(self, subject: TuningTask) -> None:
+    def run(self, task: TuningTask) -> None:
         """Run the missing searches of a kernel; they share the evaluator and the memory."""
-        keys = self._keys(subject)
+        keys = self._keys(task)
         if all(key in self.comparison.curves for key in keys):
             return
         seed = self.given.seed or 0
-        name = evaluator_for(subject.machine, self.given.evaluator)
-        evaluator = make_evaluator(name, subject.machine, subject.plain, seed)
+        name = evaluator_for(task.machine, self.given.evaluator)
+        evaluator = make_evaluator(name, task.machine, task.plain, seed)
         try:
-            memory = self.database.memory(Problem.of(subject.start("plain"), subject.workload), evaluator)
-            baselines = baselines_of(subject, self.given.start, evaluator, memory, in_turns=True)
+            memory = self.database.memory(Problem.of(task.start("plain"), task.workload), evaluator)
+            baselines = baselines_of(task, self.given.start, evaluator, memory, in_turns=True)
             root = _root(baselines)
             unit = "times the start" if baselines.start else evaluator.unit
-            self.comparison.references[subject.title] = ReferenceCosts(
+            self.comparison.references[task.title] = ReferenceCosts(
                 unit, baselines.plain / root, baselines.passed / root
             )
             for number, key in enumerate(keys):
                 if key not in self.comparison.curves:
-                    self._search(subject, evaluator, baselines, key, f"{number + 1} of {len(keys)}")
+                    self._search(task, evaluator, baselines, key, f"{number + 1} of {len(keys)}")
                     collect_now()
         finally:
             evaluator.close()
 
-    def _keys(self, subject: TuningTask) -> list[Key]:
+    def _keys(self, task: TuningTask) -> list[Key]:
         """All searches of a kernel, seed by seed, so that early results cover every kind."""
         first = self.given.seed or 0
         return [
-            (subject.title, chosen, near, seed)
+            (task.title, chosen, near, seed)
             for seed in range(first, first + (self.given.seeds or SEEDS))
-            for near in neighbourhoods_for(self.given, subject.machine)
+            for near in neighbourhoods_for(self.given, task.machine)
             for chosen in self.strategies
         ]
 
-    def _search(self, subject: TuningTask, evaluator: Evaluator, baselines: Baselines, key: Key, place: str) -> None:
+    def _search(self, task: TuningTask, evaluator: Evaluator, baselines: Baselines, key: Key, place: str) -> None:
         _, chosen, near, seed = key
         evaluations = self.given.budget.evaluations
         budget = Budget(evaluations)
-        title = f"{place}: {subject.title}, {chosen}, {near}, seed {seed}"
+        title = f"{place}: {task.title}, {chosen}, {near}, seed {seed}"
         with Display(self.console, title, budget, evaluator.unit, baselines) as display:
             result = search(
-                subject.start(self.given.start),
+                task.start(self.given.start),
                 evaluator,
                 strategy(chosen, evaluations, options_for(self.given, chosen)),
                 neighbourhood(near),
@@ -177,7 +177,7 @@ class _Work:
                 seed,
                 database=self.database,
                 listener=display,
-                workload=subject.workload,
+                workload=task.workload,
             )
         if result.ending is Ending.INTERRUPTED:
             raise KeyboardInterrupt

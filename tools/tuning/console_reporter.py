@@ -27,15 +27,15 @@ from pdojo.search.tuning.workflow import TuneListener
 class ConsoleReporter(PassReporter, TuneListener):
     """Prints the progress of tuning a kernel."""
 
-    def __init__(self, console: Console, subject: TuningTask) -> None:
-        super().__init__(console, subject)
+    def __init__(self, console: Console, task: TuningTask) -> None:
+        super().__init__(console, task)
         self.has_found = False
         """True after the search has ended."""
 
     def searching(self, search: SearchRun, baselines: Baselines) -> AbstractContextManager[Display]:
         """Show the progress of the search."""
         plan = search.plan
-        title = f"{self._subject.title}: {plan.strategy}, {plan.neighbourhood}, seed {search.seed}"
+        title = f"{self._task.title}: {plan.strategy}, {plan.neighbourhood}, seed {search.seed}"
         return Display(self._console, title, plan.budget, search.evaluator.unit, baselines)
 
     def raced(self, raced: Raced) -> None:
@@ -74,7 +74,7 @@ class ConsoleReporter(PassReporter, TuneListener):
     def measured(self, timed: Sequence[Timed]) -> None:
         """Print the table, and the speed-ups of the last program."""
         rows = [TableRow(each.title, each.outcome, each.moves) for each in timed]
-        self._console.print(measurements(rows, data_bytes(parameters_of(nest_of(self._subject.plain)))))
+        self._console.print(measurements(rows, data_bytes(parameters_of(nest_of(self._task.plain)))))
         for note in timing_notes([(each.title, each.outcome) for each in timed]):
             self._console.print(note, style="yellow", soft_wrap=True)
         *others, last = timed

@@ -55,7 +55,7 @@ class Catch:
         return self.is_cut_short or self.found.is_interrupted
 
 
-def tune_on_cluster(session: TuneSession, subjects: Sequence[TuningTask], cluster: Cluster) -> None:
+def tune_on_cluster(session: TuneSession, tasks: Sequence[TuningTask], cluster: Cluster) -> None:
     """Search all kernels at once; then verify, show and store the results one after the other."""
     given, console = session.given, session.console
     path = default_database() if given.database is None else Path(given.database)
@@ -64,52 +64,49 @@ def tune_on_cluster(session: TuneSession, subjects: Sequence[TuningTask], cluste
     for note in cluster.notes:
         console.print(note, style="yellow", markup=False, soft_wrap=True)
     console.print(f"{cluster.size} worker{'s' * (cluster.size > 1)} at {given.ray}", highlight=False)
-    tasks = [
-        _task(console, subject, given, cluster, session.rivals(number, subject))
-        for number, subject in enumerate(subjects)
-    ]
+    searches = [_task(console, task, given, cluster, session.rivals(number, task)) for number, task in enumerate(tasks)]
     with Board(console) as board:
-        standings = campaign(tasks, cluster.size, path, board)
-    session.each(subjects, lambda number, subject: _conclude(session, number, subject, standings[number]))
+        standings = campaign(searches, cluster.size, path, board)
+    session.each(tasks, lambda number, task: _conclude(session, number, task, standings[number]))
     if any(s.stage is TaskStage.INTERRUPTED or (s.result and s.result.is_interrupted) for s in standings):
         session.say_how_to_go_on()
         raise KeyboardInterrupt
 
 
 def _task(
-    console: Console, subject: TuningTask, given: argparse.Namespace, cluster: Cluster, rivals: Sequence[Game]
+    console: Console, task: TuningTask, given: argparse.Namespace, cluster: Cluster, rivals: Sequence[Game]
 ) -> Task[Catch]:
-    plan = plan_of(given, subject.machine)
+    plan = plan_of(given, task.machine)
 
     def run(turn: Turn) -> Catch:
         assert turn.database is not None
-        evaluator = OnCluster(cluster, subject.plain, seed=plan.seed or 0, stop=turn.stop)
+        evaluator = OnCluster(cluster, task.plain, seed=plan.seed or 0, stop=turn.stop)
         try:
-            search = SearchRun.of(subject, plan, turn.database, evaluator)
+            search = SearchRun.of(task, plan, turn.database, evaluator)
             if search.known:
-                console.print(f"{subject.title}: {goes_on_text(search)}", markup=False, highlight=False, soft_wrap=True)
+                console.print(f"{task.title}: {goes_on_text(search)}", markup=False, highlight=False, soft_wrap=True)
             found = search.run(search.baselines(), turn.listener, rivals)
             if found.is_interrupted:
                 return Catch(found, ())
             try:
-                return Catch(found, _timed(subject, found, evaluator))
+                return Catch(found, _timed(task, found, evaluator))
             except MeasurementError as error:
                 # The search's result counts even without the race.
-                console.print(f"{subject.title}: {error}", markup=False, highlight=False, soft_wrap=True)
+                console.print(f"{task.title}: {error}", markup=False, highlight=False, soft_wrap=True)
                 return Catch(found, ())
             except KeyboardInterrupt:
                 return Catch(found, (), is_cut_short=True)
         finally:
             evaluator.close()
 
-    return Task(subject.title, run)
+    return Task(task.title, run)
 
 
-def _timed(subject: TuningTask, found: SearchOutcome, evaluator: OnCluster) -> Sequence[Timed]:
+def _timed(task: TuningTask, found: SearchOutcome, evaluator: OnCluster) -> Sequence[Timed]:
     """Race the best program with the pass's on fresh inputs. Raises MeasurementError."""
     if found.result.known is None:
         return ()
-    best, passed = found.result.known.game, subject.start("pass")
+    best, passed = found.result.known.game, task.start("pass")
     rival = None if passed.fingerprint == best.fingerprint else Candidate.of(passed)
     (race,) = evaluator.heat(TimingRequest([Candidate.of(best)], rival, STAGES[-1], LAST + 1))
     evaluations = [each for each in (race.evaluation, race.other) if each is not None]
@@ -121,20 +118,20 @@ def _timed(subject: TuningTask, found: SearchOutcome, evaluator: OnCluster) -> S
     return Timed("pass", outcomes[-1], len(passed.trace.steps)), Timed("best", outcomes[0], len(best.trace.steps))
 
 
-def _conclude(session: TuneSession, number: int, subject: TuningTask, standing: TaskStanding[Catch]) -> None:
+def _conclude(session: TuneSession, number: int, task: TuningTask, standing: TaskStanding[Catch]) -> None:
     if standing.error is not None:
         raise standing.error
     if standing.result is None:
         session.console.print("interrupted before there was a result")
         return
     found, timed = standing.result.found, list(standing.result.timed)
-    narrator = ConsoleReporter(session.console, subject)
+    narrator = ConsoleReporter(session.console, task)
     narrator.found(found)
-    tuning, decision = verify_found(subject, found, narrator)
+    tuning, decision = verify_found(task, found, narrator)
     if timed:
         require_timed(timed, narrator)
-        tuning, decision = settle(subject, tuning, decision, found, timed, narrator)
-    session.conclude(number, TuneResult(subject, tuning, decision, timed, found))
+        tuning, decision = settle(task, tuning, decision, found, timed, narrator)
+    session.conclude(number, TuneResult(task, tuning, decision, timed, found))
 
 
 class Board:
@@ -199,10 +196,10 @@ def _cells(standing: TaskStanding[Any]) -> list[str]:
     ]
 
 
-def check_one_machine(subjects: Sequence[TuningTask]) -> None:
+def check_one_machine(tasks: Sequence[TuningTask]) -> None:
     """Raise UsageError if kernels name different or simulated machines: a cluster's machines are of one kind."""
-    names = list(dict.fromkeys(subject.machine.name for subject in subjects))
-    if any(backend_of(subject.machine).is_simulated for subject in subjects):
+    names = list(dict.fromkeys(task.machine.name for task in tasks))
+    if any(backend_of(task.machine).is_simulated for task in tasks):
         raise UsageError("--ray is for programs that are timed; those for Snitch cores are simulated: leave it out")
     if len(names) > 1:
         raise UsageError(f"the machines of a cluster are of one kind, and the kernels are for {' and '.join(names)}")

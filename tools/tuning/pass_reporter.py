@@ -20,9 +20,9 @@ from pdojo.passes.verification.verify import Verification
 class PassReporter(PassListener):
     """Prints the progress of a pass on a kernel."""
 
-    def __init__(self, console: Console, subject: TuningTask) -> None:
+    def __init__(self, console: Console, task: TuningTask) -> None:
         self._console = console
-        self._subject = subject
+        self._task = task
 
     def say(self, text: str) -> None:
         """Print a line."""
@@ -39,7 +39,7 @@ class PassReporter(PassListener):
         print_program(self._console, "before", tuning.before)
         print_program(self._console, "after", tuning.after)
         print_trace(self._console, "trace", tuning)
-        if note := binding_note(nest_of(tuning.after), self._subject.machine):
+        if note := binding_note(nest_of(tuning.after), self._task.machine):
             self.say(note)
 
     def verified(self, decision: Verification) -> None:

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 def provenance(result: TuneResult | PassedKernel, environment: Mapping[str, Any]) -> dict[str, Any]:
     """Facts by name, in display order."""
-    machine, subject, game, found = result.machine, result.subject, result.tuning.game, result.found
+    machine, task, game, found = result.machine, result.task, result.tuning.game, result.found
     facts: dict[str, Any] = {
         "made": time.strftime("%Y-%m-%d %H:%M:%S %z"),
-        "kernel": subject.title,
+        "kernel": task.title,
         "machine": f"{machine.name}: {machine.description}" if machine.description else machine.name,
         "threads": machine.threads,
-        "alignment": f"{subject.alignment} bytes",
-        "expert pass": subject.expert,
+        "alignment": f"{task.alignment} bytes",
+        "expert pass": task.expert,
         "moves": len(game.trace.steps),
         "plain program": fingerprint_of(game.programs[0].text),
         "tuned program": fingerprint_of(game.program.text),

@@ -25,9 +25,9 @@ class Targets:
     """Names of the files in folders, one for each kernel, without suffix; empty for one kernel."""
 
     @staticmethod
-    def of(trace: str | None, program: str | None, report: str | None, subjects: Sequence[TuningTask]) -> Targets:
+    def of(trace: str | None, program: str | None, report: str | None, tasks: Sequence[TuningTask]) -> Targets:
         """Check that all files can be written. Raises UsageError."""
-        several = len(subjects) > 1
+        several = len(tasks) > 1
         for option, path in (("-o", trace), ("--emit", program)):
             if path is not None and several:
                 _make_folder(option, path)
@@ -39,7 +39,7 @@ class Targets:
                     f"a report is HTML; name the file '{Path(report).with_suffix('.html')}', not '{report}'"
                 )
             check_writable(report)
-        return Targets(trace, program, report, _distinct([subject.slug for subject in subjects]) if several else ())
+        return Targets(trace, program, report, _distinct([task.slug for task in tasks]) if several else ())
 
     def write_trace(self, number: int, text: str) -> None:
         """Store the trace of a kernel, if requested."""

@@ -14,7 +14,7 @@ def result_json(chapter: Chapter) -> dict[str, Any]:
     """The result for a kernel; costs are None if nothing was measured."""
     result = chapter.result
     return {
-        "kernel": result.subject.title,
+        "kernel": result.task.title,
         "machine": result.machine.name,
         "threads": result.machine.threads,
         "verified": result.is_verified,

@@ -23,7 +23,7 @@ from pdojo.transforms.game import Game
 def tune_by_measuring(
     console: Console,
     given: argparse.Namespace,
-    subject: TuningTask,
+    task: TuningTask,
     rivals: Callable[[], Sequence[Game]],
     interrupted: Callable[[], None],
 ) -> tuple[TuneResult, bool]:
@@ -32,15 +32,15 @@ def tune_by_measuring(
     `rivals` makes the programs from elsewhere; `interrupted` is called if Ctrl-C ends the work after the search.
     Raises PdojoError, KeyboardInterrupt.
     """
-    plan = None if given.search is None else plan_of(given, subject.machine)
-    narrator = ConsoleReporter(console, subject)
-    missing = None if plan is None or given.no_measure else why_not_timed(plan.evaluator, subject.machine)
+    plan = None if given.search is None else plan_of(given, task.machine)
+    narrator = ConsoleReporter(console, task)
+    missing = None if plan is None or given.no_measure else why_not_timed(plan.evaluator, task.machine)
     is_measured = not given.no_measure and missing is None
-    remembers = plan is not None or (is_measured and not backend_of(subject.machine).is_simulated)
+    remembers = plan is not None or (is_measured and not backend_of(task.machine).is_simulated)
     try:
         with Database(given.database) if remembers else nullcontext() as database:
             result = tune_task(
-                subject,
+                task,
                 plan,
                 narrator,
                 database=database,

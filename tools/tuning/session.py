@@ -49,42 +49,42 @@ class TuneSession:
     """The part of a report about whole models, in front of the kernels."""
     chapters: list[Chapter] = field(default_factory=list[Chapter])
 
-    def run(self, subjects: Sequence[TuningTask]) -> None:
+    def run(self, tasks: Sequence[TuningTask]) -> None:
         """Tune all kernels on this machine."""
-        self.each(subjects, self._tune)
+        self.each(tasks, self._tune)
 
-    def each(self, subjects: Sequence[TuningTask], work: Callable[[int, TuningTask], None]) -> None:
+    def each(self, tasks: Sequence[TuningTask], work: Callable[[int, TuningTask], None]) -> None:
         """Call `work` for every kernel, then report. A failed kernel does not stop the others."""
         failed: list[str] = []
         try:
-            for number, subject in enumerate(subjects):
+            for number, task in enumerate(tasks):
                 if len(self.targets.names) > 1:
-                    self.console.print(Rule(escape(subject.title), characters="=", align="left"))
+                    self.console.print(Rule(escape(task.title), characters="=", align="left"))
                 try:
-                    work(number, subject)
+                    work(number, task)
                 except PdojoError as error:
-                    if len(subjects) == 1:
+                    if len(tasks) == 1:
                         raise
-                    self.console.print(f"{subject.title}: {error}", style="red", markup=False, soft_wrap=True)
-                    failed.append(subject.title)
+                    self.console.print(f"{task.title}: {error}", style="red", markup=False, soft_wrap=True)
+                    failed.append(task.title)
         finally:
             self._report()
             if self.given.json:
                 write_json([result_json(chapter) for chapter in self.chapters])
-        if len(subjects) > 1:
+        if len(tasks) > 1:
             self._overview()
         if failed:
-            raise MeasurementError(f"{len(failed)} of {len(subjects)} kernels have no result: {', '.join(failed)}")
+            raise MeasurementError(f"{len(failed)} of {len(tasks)} kernels have no result: {', '.join(failed)}")
 
-    def _tune(self, number: int, subject: TuningTask) -> None:
+    def _tune(self, number: int, task: TuningTask) -> None:
         if self.given.search is None and self.given.no_measure:
-            result = tune_by_pass(subject, PassReporter(self.console, subject))
+            result = tune_by_pass(task, PassReporter(self.console, task))
             self.conclude(number, result, with_prefixes=True, is_measured=False)
             return
         from pdojo_tools.tuning.searching import tune_by_measuring
 
         found, is_measured = tune_by_measuring(
-            self.console, self.given, subject, lambda: self.rivals(number, subject), self.say_how_to_go_on
+            self.console, self.given, task, lambda: self.rivals(number, task), self.say_how_to_go_on
         )
         self.conclude(number, found, with_prefixes=True, is_measured=is_measured)
 
@@ -109,10 +109,10 @@ class TuneSession:
                 self.say_how_to_go_on()
             raise KeyboardInterrupt
 
-    def rivals(self, number: int, subject: TuningTask) -> list[Game]:
+    def rivals(self, number: int, task: TuningTask) -> list[Game]:
         """The program of an existing trace file, if it belongs to this kernel: only a better one replaces it."""
         known = self.targets.read_trace(number)
-        game = subject.start("plain")
+        game = task.start("plain")
         if known is None or game.become(step.resolved for step in known.steps):
             return []
         return [game]
@@ -172,7 +172,7 @@ class TuneSession:
             times = {each.title: each.cost for each in result.timed}
             costs = [cost_text(times[title], result.unit) for title in titles]
             gains = [times_text(times[title], times[titles[-1]]) for title in others]
-            table.add_row(escape(result.subject.title), *costs, *gains)
+            table.add_row(escape(result.task.title), *costs, *gains)
         self.console.print(table)
 
     def say_how_to_go_on(self) -> None:

@@ -16,13 +16,13 @@ from pdojo.passes.task import TuningTask
 from pdojo.transforms.trace import Trace
 
 
-def subjects_of(title: str, given: argparse.Namespace, host: Machine | None = None) -> list[TuningTask]:
+def tasks_of(title: str, given: argparse.Namespace, host: Machine | None = None) -> list[TuningTask]:
     """The tasks that a word of the command line names: one for a kernel, several for the kernels of a model.
 
     Raises PdojoError for a bad kernel, model or trace. `host` replaces the machine of that name.
     """
     if not given.torch and not is_model(title):
-        return [subject_of(title, given, host)]
+        return [task_of(title, given, host)]
     for option in ("kernel", "dtype", "trace", *(["shape"] if given.torch else [])):
         if getattr(given, option):
             raise UsageError(f"--{option} is for kernels; '{title}' is a model")
@@ -50,7 +50,7 @@ def is_model(program: str) -> bool:
     return program.endswith(".onnx")
 
 
-def subject_of(title: str, given: argparse.Namespace, host: Machine | None = None) -> TuningTask:
+def task_of(title: str, given: argparse.Namespace, host: Machine | None = None) -> TuningTask:
     """The task that a word of the command line names. Raises PdojoError for a bad kernel or trace.
 
     `host` replaces the machine of that name.

@@ -10,7 +10,7 @@ from pdojo.backends.backend import Arrays, Listing
 from pdojo.backends.gpu.driver import NoDevice
 from pdojo.backends.measure.outcome import Outcome
 from pdojo.backends.measure.pool import Workers
-from pdojo.backends.measure.request import DEFAULT_OPTIONS, MeasuredProgram, Options, Reference, Subject
+from pdojo.backends.measure.request import DEFAULT_OPTIONS, Contender, MeasuredProgram, Options, Reference
 from pdojo.backends.measure.worker import Limits, Listener, Worker
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
@@ -39,7 +39,7 @@ class GpuWorker(Worker):
 
     def compare(
         self,
-        subjects: Sequence[Subject],
+        contenders: Sequence[Contender],
         options: Options = DEFAULT_OPTIONS,
         reference: Reference | None = None,
         listener: Listener | None = None,
@@ -50,13 +50,13 @@ class GpuWorker(Worker):
         """
         if options.threads > 1:
             raise UsageError("one thread of the host launches what runs on a GPU; leave out --threads")
-        for program in subjects:
+        for program in contenders:
             try:
                 if isinstance(program, MeasuredProgram):
                     self._backend.check_runs_here(program.machine)
             except LoweringError as error:
                 raise MeasurementError(str(error)) from None
-        return super().compare(subjects, options, reference, listener)
+        return super().compare(contenders, options, reference, listener)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from pdojo.backends.gpu.replay import Replayed
 from pdojo.backends.measure.arrays import GUARD_BYTES, ArraySet
 from pdojo.backends.measure.outcome import CompileError, Crash, Outcome, OutOfMemory
 from pdojo.backends.measure.request import JSON, Comparison, Peer
-from pdojo.backends.measure.session import Cache, Fatal, Referred, SubjectState, WorkerSession, run_compiled
+from pdojo.backends.measure.session import Cache, ContenderState, Fatal, Referred, WorkerSession, run_compiled
 from pdojo.backends.measure.timing import Timed, take_samples
 from pdojo.backends.measure.tools import Tools
 from pdojo.dialect.attributes import Intent
@@ -72,7 +72,7 @@ class GpuSession(WorkerSession):
 
     def __init__(self, comparison: Comparison, tools: Tools, cache: Cache, report: Callable[[int, str], None]) -> None:
         """Raises NoDevice without a device, MeasurementError for other libraries' implementations."""
-        if any(isinstance(subject, Peer) for subject in comparison.subjects):
+        if any(isinstance(contender, Peer) for contender in comparison.contenders):
             raise MeasurementError("other libraries are not measured on a GPU")
         super().__init__(comparison, tools, cache, report)
         self._compiler = _compiler(tools)
@@ -90,7 +90,7 @@ class GpuSession(WorkerSession):
         """Compile a kernel to code for `load`; needs no device. Raises PdojoError."""
         return _compiler(tools).assemble(kernel, machine).to_json()
 
-    def failure(self, candidate: SubjectState, phase: str, error: Exception) -> Outcome:
+    def failure(self, candidate: ContenderState, phase: str, error: Exception) -> Outcome:
         """The outcome of a candidate that raised an error. Raises Fatal if the device is no longer usable."""
         if not isinstance(error, DriverError):
             return super().failure(candidate, phase, error)
@@ -98,7 +98,7 @@ class GpuSession(WorkerSession):
             self._end(candidate, phase, error)
         return _outcome(phase, error)
 
-    def run_once(self, candidate: SubjectState, arrays: ArraySet) -> None:
+    def run_once(self, candidate: ContenderState, arrays: ArraySet) -> None:
         """Run a candidate on poisoned outputs; afterwards the results are in the host arrays."""
         arrays.reset()
         device = self._device_set(arrays)
@@ -107,7 +107,7 @@ class GpuSession(WorkerSession):
         self._stream.synchronize()
         device.download()
 
-    def check_memory(self, candidate: SubjectState, arrays: ArraySet) -> None:
+    def check_memory(self, candidate: ContenderState, arrays: ArraySet) -> None:
         """Do nothing: arrays on a device have guard zones, but no guard pages."""
 
     def damage(self, arrays: ArraySet) -> str | None:
@@ -115,7 +115,7 @@ class GpuSession(WorkerSession):
         self._device_set(arrays).download()
         return arrays.damage()
 
-    def is_reference(self, candidate: SubjectState) -> bool:
+    def is_reference(self, candidate: ContenderState) -> bool:
         """False: the reference runs on the processor, not on the device."""
         return False
 
@@ -125,7 +125,7 @@ class GpuSession(WorkerSession):
 
         return run_compiled(compile_here(nest.kernel, threads=1), arrays)
 
-    def timed(self, candidate: SubjectState, sets: Sequence[ArraySet]) -> Timed:
+    def timed(self, candidate: ContenderState, sets: Sequence[ArraySet]) -> Timed:
         """A candidate to be timed; its graph is built when the number of calls is known."""
         device = [self._device_set(arrays) for arrays in sets]
         kernel = self._kernel(candidate)
@@ -149,7 +149,7 @@ class GpuSession(WorkerSession):
         """The device, the driver and the tool chain."""
         return environment_of(self._compiler)
 
-    def _kernel(self, candidate: SubjectState) -> GpuKernel:
+    def _kernel(self, candidate: ContenderState) -> GpuKernel:
         assert isinstance(candidate.compiled, GpuKernel)
         return candidate.compiled
 
@@ -158,7 +158,7 @@ class GpuSession(WorkerSession):
             self._sets[id(arrays)] = DeviceSet(self._gpu, self._stream, arrays)
         return self._sets[id(arrays)]
 
-    def _end(self, candidate: SubjectState, phase: str, error: DriverError) -> NoReturn:
+    def _end(self, candidate: ContenderState, phase: str, error: DriverError) -> NoReturn:
         """End this process, because the device, or the state of the stream, is lost."""
         raise Fatal(candidate.index, _outcome(phase, error)) from error
 

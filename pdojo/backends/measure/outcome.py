@@ -29,7 +29,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Steady:
-    """Additional times of a subject with steady samples, in seconds."""
+    """Additional times of a contender with steady samples, in seconds."""
 
     first: float
     """Time of the first call after a pause, the median over the samples."""

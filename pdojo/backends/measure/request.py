@@ -43,16 +43,16 @@ class Options:
     ranges: tuple[tuple[str, float, float], ...] = ()
     """Intervals [low, high) of uniform inputs, by array name; other arrays follow the distribution of their type."""
     total: float | None = None
-    """Seconds for the samples of all subjects together: no turn but the first begins later. A subject that gets no
+    """Seconds for the samples of all contenders together: no turn but the first begins later. A contender that gets no
     sample within it has the outcome `Timeout`. None: only `budget` limits."""
     brief: bool = False
     """Time the plain kernel, whose results are the reference, briefly: its samples never take longer than the samples
-    of the other subjects together. If its call takes more than half of `total`, the call that computed the reference
+    of the other contenders together. If its call takes more than half of `total`, the call that computed the reference
     is its sample."""
     even: bool = False
-    """Every subject takes one sample in every turn, as often as the slowest one's budget allows; not with peers."""
+    """Every contender takes one sample in every turn, as often as the slowest one's budget allows; not with peers."""
     steady: bool = False
-    """Call a subject until its time is steady before each sample, and time a plain loop afterwards. For comparisons
+    """Call a contender until its time is steady before each sample, and time a plain loop afterwards. For comparisons
     that are published; not with `even`."""
 
     def __post_init__(self) -> None:
@@ -100,7 +100,7 @@ class Peer:
     """The name of one implementation in the library."""
 
 
-Subject: TypeAlias = MeasuredProgram | Peer
+Contender: TypeAlias = MeasuredProgram | Peer
 """A program or peer to be timed."""
 
 
@@ -164,12 +164,12 @@ class Assembly:
 
     def to_json(self) -> JSON:
         """A JSON object that `from_json` reads."""
-        return {"assemble": _subject_to_json(self.program), "effort": self.effort}
+        return {"assemble": _contender_to_json(self.program), "effort": self.effort}
 
     @staticmethod
     def from_json(data: JSON) -> Assembly:
         """The request that `to_json` wrote."""
-        program = _subject_from_json(data["assemble"])
+        program = _contender_from_json(data["assemble"])
         assert isinstance(program, MeasuredProgram)
         return Assembly(program, data["effort"])
 
@@ -193,12 +193,16 @@ class Simulation:
     def to_json(self) -> JSON:
         """A JSON object that `from_json` reads."""
         rest = {k: getattr(self, k) for k in ("seed", "limit", "exact", "largest_error")}
-        return {"simulate": _subject_to_json(self.program), "reference": self.reference and self.reference.text, **rest}
+        return {
+            "simulate": _contender_to_json(self.program),
+            "reference": self.reference and self.reference.text,
+            **rest,
+        }
 
     @staticmethod
     def from_json(data: JSON) -> Simulation:
         """The request that `to_json` wrote."""
-        program = _subject_from_json(data["simulate"])
+        program = _contender_from_json(data["simulate"])
         assert isinstance(program, MeasuredProgram)
         rest = {k: data[k] for k in ("seed", "limit", "exact", "largest_error")}
         reference = None if data["reference"] is None else KernelReference(data["reference"])
@@ -207,16 +211,16 @@ class Simulation:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Several subjects, timed in turns on the arrays of the first program."""
+    """Several contenders, timed in turns on the arrays of the first program."""
 
-    subjects: tuple[Subject, ...]
+    contenders: tuple[Contender, ...]
     options: Options
     reference: Reference | None
 
     def to_json(self) -> JSON:
         """A JSON object that `from_json` reads."""
         return {
-            "subjects": [_subject_to_json(subject) for subject in self.subjects],
+            "contenders": [_contender_to_json(contender) for contender in self.contenders],
             "options": asdict(self.options),
             "reference": None if self.reference is None else asdict(self.reference),
         }
@@ -224,7 +228,7 @@ class Comparison:
     @staticmethod
     def from_json(data: JSON) -> Comparison:
         """The comparison that `to_json` wrote."""
-        subjects = tuple(_subject_from_json(subject) for subject in data["subjects"])
+        contenders = tuple(_contender_from_json(contender) for contender in data["contenders"])
         match data["reference"]:
             case {"text": text, "compiled": compiled}:
                 reference = KernelReference(text, compiled)
@@ -232,11 +236,11 @@ class Comparison:
                 reference = NamedReference(name, workload)
             case _:
                 reference = None
-        return Comparison(subjects, _options_from_json(data["options"]), reference)
+        return Comparison(contenders, _options_from_json(data["options"]), reference)
 
     def without(self, indices: Sequence[int]) -> Comparison:
-        """The comparison without the subjects at `indices`."""
-        kept = tuple(s for i, s in enumerate(self.subjects) if i not in indices)
+        """The comparison without the contenders at `indices`."""
+        kept = tuple(s for i, s in enumerate(self.contenders) if i not in indices)
         return Comparison(kept, self.options, self.reference)
 
 
@@ -245,15 +249,15 @@ def _options_from_json(data: JSON) -> Options:
     return replace(Options(**{name: value for name, value in data.items() if name != "ranges"}), ranges=ranges)
 
 
-def _subject_to_json(subject: Subject) -> JSON:
-    if isinstance(subject, MeasuredProgram):
-        program = {"text": subject.text, "machine": machine_to_json(subject.machine)}
-        assembled = isinstance(subject, Assembled)
-        return {**program, "code": subject.code, "seconds": subject.seconds} if assembled else program
-    return asdict(subject)
+def _contender_to_json(contender: Contender) -> JSON:
+    if isinstance(contender, MeasuredProgram):
+        program = {"text": contender.text, "machine": machine_to_json(contender.machine)}
+        assembled = isinstance(contender, Assembled)
+        return {**program, "code": contender.code, "seconds": contender.seconds} if assembled else program
+    return asdict(contender)
 
 
-def _subject_from_json(data: JSON) -> Subject:
+def _contender_from_json(data: JSON) -> Contender:
     if "code" in data:
         return Assembled(data["text"], machine_from_json(data["machine"]), data["code"], data["seconds"])
     if "text" in data:

@@ -1,4 +1,4 @@
-"""The worker's side of a comparison: compile, check and time all subjects; each step is reported before it begins."""
+"""The worker's side of a comparison: compile, check and time all contenders; each step is reported before it begins."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from pdojo.backends.measure.request import (
     Assembled,
     Assembly,
     Comparison,
+    Contender,
     KernelReference,
     MeasuredProgram,
     NamedReference,
     Options,
     Peer,
-    Subject,
 )
 from pdojo.backends.measure.steady import Run
 from pdojo.backends.measure.timing import Timed, take_samples
@@ -61,11 +61,11 @@ Referred: TypeAlias = tuple[dict[str, NDArray[Any]], float]
 
 
 @dataclass
-class SubjectState:
-    """A subject and its state in the comparison."""
+class ContenderState:
+    """A contender and its state in the comparison."""
 
     index: int
-    subject: Subject
+    contender: Contender
     compiled: Compiled | None = None
     built: PeerBuild | None = None
     compile_seconds: float = 0.0
@@ -107,9 +107,9 @@ class WorkerSession:
         self.tools = tools
         self.cache = cache
         self.report = report
-        self.candidates = [SubjectState(i, s) for i, s in enumerate(comparison.subjects)]
+        self.candidates = [ContenderState(i, s) for i, s in enumerate(comparison.contenders)]
         self.nests: dict[int, Nest] = {
-            c.index: _nest(c.subject.text) for c in self.candidates if isinstance(c.subject, MeasuredProgram)
+            c.index: _nest(c.contender.text) for c in self.candidates if isinstance(c.contender, MeasuredProgram)
         }
         self.parameters = self._interface()
 
@@ -117,7 +117,7 @@ class WorkerSession:
         """The outcomes, in order."""
         sets = self._array_sets()
         # Peers first: a process has one OpenMP runtime, and some libraries work only with their own.
-        for candidate in sorted(self._alive(), key=lambda c: isinstance(c.subject, MeasuredProgram)):
+        for candidate in sorted(self._alive(), key=lambda c: isinstance(c.contender, MeasuredProgram)):
             self._guarded(candidate, "compile", lambda c: self._compile(c, sets[0]))
         if self.options.check:
             for candidate in self._alive():
@@ -126,7 +126,7 @@ class WorkerSession:
             self._time(sets)
         return [c.outcome for c in self.candidates if c.outcome is not None]
 
-    def _alive(self) -> list[SubjectState]:
+    def _alive(self) -> list[ContenderState]:
         return [c for c in self.candidates if c.outcome is None]
 
     def _interface(self) -> tuple[Parameter, ...]:
@@ -141,7 +141,7 @@ class WorkerSession:
             raise MeasurementError("programs that are compared must have the same interface arrays")
         return interfaces[0]
 
-    def _guarded(self, candidate: SubjectState, phase: str, action: Callable[[SubjectState], None]) -> None:
+    def _guarded(self, candidate: ContenderState, phase: str, action: Callable[[ContenderState], None]) -> None:
         """Run a phase of a candidate; a failure becomes the candidate's outcome."""
         self.report(candidate.index, phase)
         try:
@@ -149,7 +149,7 @@ class WorkerSession:
         except Exception as error:  # noqa: BLE001  # a bug that a candidate shows is data here; the traceback is kept
             candidate.outcome = self.failure(candidate, phase, error)
 
-    def failure(self, candidate: SubjectState, phase: str, error: Exception) -> Outcome:
+    def failure(self, candidate: ContenderState, phase: str, error: Exception) -> Outcome:
         """The outcome of a candidate that raised `error`; called in the exception handler. Raises Fatal."""
         if isinstance(error, MemoryError):
             return OutOfMemory(phase, self.tools.memory_limit, str(error))
@@ -160,23 +160,23 @@ class WorkerSession:
             return CompileError(text, traceback.format_exc())
         return Crash(phase, text, traceback.format_exc())
 
-    def _compile(self, candidate: SubjectState, arrays: ArraySet) -> None:
-        subject = candidate.subject
+    def _compile(self, candidate: ContenderState, arrays: ArraySet) -> None:
+        contender = candidate.contender
         start = time.perf_counter()
-        if isinstance(subject, Peer):
+        if isinstance(contender, Peer):
             peers = required(self.tools.peers, "peers (Worker(peers=...))")
-            candidate.built = peers(subject, self.options.threads)
+            candidate.built = peers(contender, self.options.threads)
             # Some libraries compile at the first call.
             self._bind(candidate, arrays.arrays)()
             candidate.compile_seconds = time.perf_counter() - start
             return
         kernel = self.nests[candidate.index].kernel
-        if isinstance(subject, Assembled):
-            candidate.compiled = self.load(kernel, subject.code)
-            candidate.compile_seconds = subject.seconds + time.perf_counter() - start
+        if isinstance(contender, Assembled):
+            candidate.compiled = self.load(kernel, contender.code)
+            candidate.compile_seconds = contender.seconds + time.perf_counter() - start
             return
         candidate.compiled = self.compiler(
-            kernel, subject.machine, threads=self.options.threads, optimize=self.options.effort
+            kernel, contender.machine, threads=self.options.threads, optimize=self.options.effort
         )
         candidate.compile_seconds = time.perf_counter() - start
 
@@ -199,7 +199,7 @@ class WorkerSession:
         alignment = max(p.alignment for nest in self.nests.values() for p in parameters_of(nest))
         count = 1
         if self.options.cold:
-            machines = [s.machine for s in self.comparison.subjects if isinstance(s, MeasuredProgram)]
+            machines = [s.machine for s in self.comparison.contenders if isinstance(s, MeasuredProgram)]
             cache = max(m.cache_bytes[-1] for m in machines)
             count = 1 + -(-2 * cache // max(1, data_bytes(self.parameters)))
         key = (self.parameters, self.options.seed, self.options.ranges, alignment, count)
@@ -219,8 +219,8 @@ class WorkerSession:
                 candidate.outcome = OutOfMemory("allocate", self.tools.memory_limit, str(error))
         return self.cache.sets
 
-    def _bind(self, candidate: SubjectState, arrays: Arrays) -> Run:
-        if isinstance(candidate.subject, MeasuredProgram):
+    def _bind(self, candidate: ContenderState, arrays: Arrays) -> Run:
+        if isinstance(candidate.contender, MeasuredProgram):
             assert candidate.compiled is not None
             return candidate.compiled.bind(*arrays)
         assert candidate.built is not None
@@ -228,7 +228,7 @@ class WorkerSession:
         candidate.finish = run.finish
         return run
 
-    def _check(self, candidate: SubjectState, arrays: ArraySet) -> None:
+    def _check(self, candidate: ContenderState, arrays: ArraySet) -> None:
         """Run a candidate once on poisoned outputs and compare the result, unless its code is the reference's."""
         self.report(candidate.index, "reference")
         try:
@@ -242,14 +242,14 @@ class WorkerSession:
         if candidate.outcome is None:
             self._judge(candidate, self._difference(candidate, arrays, reference))
             candidate.right = arrays.checksums()
-        if candidate.outcome is None and isinstance(candidate.subject, MeasuredProgram):
+        if candidate.outcome is None and isinstance(candidate.contender, MeasuredProgram):
             self.check_memory(candidate, arrays)
 
-    def check_memory(self, candidate: SubjectState, arrays: ArraySet) -> None:
+    def check_memory(self, candidate: ContenderState, arrays: ArraySet) -> None:
         """Look for accesses outside of the arrays."""
         self._guarded(candidate, GUARD_PAGES, lambda c: self._run_between_pages(c, arrays))
 
-    def _run_between_pages(self, candidate: SubjectState, arrays: ArraySet) -> None:
+    def _run_between_pages(self, candidate: ContenderState, arrays: ArraySet) -> None:
         """Run a program on read-only inputs and poisoned outputs between pages without access.
 
         An access outside of an array ends the process, or is the candidate's outcome.
@@ -267,17 +267,17 @@ class WorkerSession:
                 self._judge(candidate, wrong)
                 return
 
-    def is_reference(self, candidate: SubjectState) -> bool:
+    def is_reference(self, candidate: ContenderState) -> bool:
         """True if a candidate's code is the reference's code, so that its results are right already."""
         wanted = self.comparison.reference
         return self._is_plain(candidate) and isinstance(wanted, KernelReference) and wanted.compiled
 
-    def _check_again(self, candidate: SubjectState, sets: Sequence[ArraySet], *, alone: bool) -> None:
+    def _check_again(self, candidate: ContenderState, sets: Sequence[ArraySet], *, alone: bool) -> None:
         """Check a candidate once more after all timed calls: a later call may be wrong, or compute nothing.
 
         If the candidate was timed alone, also check the arrays as the timed calls left them.
         """
-        if alone and isinstance(candidate.subject, MeasuredProgram):
+        if alone and isinstance(candidate.contender, MeasuredProgram):
             damage = next((damage for arrays in sets if (damage := self.damage(arrays)) is not None), None)
             if damage is not None:
                 self._judge(candidate, f"{damage} by one of the timed calls")
@@ -293,11 +293,13 @@ class WorkerSession:
         """A message about memory that timed calls changed but must not change."""
         return arrays.damage()
 
-    def _judge(self, candidate: SubjectState, wrong: str | None) -> None:
+    def _judge(self, candidate: ContenderState, wrong: str | None) -> None:
         if wrong is not None:
             candidate.outcome = WrongResult(wrong)
 
-    def _difference(self, candidate: SubjectState, arrays: ArraySet, reference: dict[str, NDArray[Any]]) -> str | None:
+    def _difference(
+        self, candidate: ContenderState, arrays: ArraySet, reference: dict[str, NDArray[Any]]
+    ) -> str | None:
         """A message about wrong arrays after a call, None if all are right; sets the candidate's `check`."""
         results = {p.name: a for p, a in zip(self.parameters, arrays.arrays, strict=True)}
         rounding = reduce(Rounding.__or__, map(Rounding.of, self.nests.values()))
@@ -306,22 +308,26 @@ class WorkerSession:
         is_compiled = isinstance(name, KernelReference) and name.compiled
         against = name.name if isinstance(name, NamedReference) else "plain code" if is_compiled else "interpreter"
         candidate.check = Check(against, error.fraction, error.absolute, error.relative)
-        return wrong or (arrays.damage() if isinstance(candidate.subject, MeasuredProgram) else None)
+        return wrong or (arrays.damage() if isinstance(candidate.contender, MeasuredProgram) else None)
 
-    def run_once(self, candidate: SubjectState, arrays: ArraySet) -> None:
+    def run_once(self, candidate: ContenderState, arrays: ArraySet) -> None:
         """Run a candidate on poisoned outputs; afterwards the results are in `arrays`."""
         arrays.reset()
         self._bind(candidate, arrays.arrays)()
         if candidate.finish is not None:
             candidate.finish()
 
-    def _reference(self, candidate: SubjectState, arrays: ArraySet) -> dict[str, NDArray[Any]]:
+    def _reference(self, candidate: ContenderState, arrays: ArraySet) -> dict[str, NDArray[Any]]:
         return self._referred(candidate, arrays)[0]
 
-    def _referred(self, candidate: SubjectState, arrays: ArraySet) -> Referred:
+    def _referred(self, candidate: ContenderState, arrays: ArraySet) -> Referred:
         """The reference result, from the cache or computed."""
         wanted = self.comparison.reference
-        own = self.comparison.subjects[min(self.nests)] if isinstance(candidate.subject, Peer) else candidate.subject
+        own = (
+            self.comparison.contenders[min(self.nests)]
+            if isinstance(candidate.contender, Peer)
+            else candidate.contender
+        )
         if wanted is None and isinstance(own, MeasuredProgram):
             wanted = KernelReference(own.text)
         key = (wanted, self.parameters, self.options.seed, self.options.ranges)
@@ -352,12 +358,12 @@ class WorkerSession:
 
     def run_plain(self, nest: Nest, arrays: ArraySet) -> Referred:
         """The outputs of a compiled reference kernel, and the seconds of the call."""
-        machine = next(s.machine for s in self.comparison.subjects if isinstance(s, MeasuredProgram))
+        machine = next(s.machine for s in self.comparison.contenders if isinstance(s, MeasuredProgram))
         return run_compiled(self.compiler(nest.kernel, machine, threads=1, optimize="full"), arrays)
 
     # Timing
 
-    def timed(self, candidate: SubjectState, sets: Sequence[ArraySet]) -> Timed:
+    def timed(self, candidate: ContenderState, sets: Sequence[ArraySet]) -> Timed:
         """A candidate that is ready to be timed on these sets of arrays."""
         return Timed([self._bind(candidate, s.arrays) for s in sets], lambda: _restore(sets))
 
@@ -371,15 +377,15 @@ class WorkerSession:
 
     def _time(self, sets: Sequence[ArraySet]) -> None:
         """Time the remaining candidates in turns."""
-        timed: list[tuple[SubjectState, Timed]] = []
-        known: list[tuple[SubjectState, float]] = []
+        timed: list[tuple[ContenderState, Timed]] = []
+        known: list[tuple[ContenderState, float]] = []
         for candidate in self._alive():
             if (seconds := self._known_time(candidate, sets[0])) is not None:
                 known.append((candidate, seconds))
                 continue
             made: list[Timed] = []
 
-            def prepare(candidate: SubjectState, made: list[Timed] = made) -> None:
+            def prepare(candidate: ContenderState, made: list[Timed] = made) -> None:
                 made.append(self.timed(candidate, sets))
                 made[0].is_brief = self.options.brief and self._is_plain(candidate)
 
@@ -409,14 +415,16 @@ class WorkerSession:
                 tuple(result.turns),
             )
 
-    def _is_plain(self, candidate: SubjectState) -> bool:
+    def _is_plain(self, candidate: ContenderState) -> bool:
         """True if a candidate is the plain kernel, whose results are the reference."""
-        wanted, subject = self.comparison.reference, candidate.subject
+        wanted, contender = self.comparison.reference, candidate.contender
         return (
-            isinstance(wanted, KernelReference) and isinstance(subject, MeasuredProgram) and subject.text == wanted.text
+            isinstance(wanted, KernelReference)
+            and isinstance(contender, MeasuredProgram)
+            and contender.text == wanted.text
         )
 
-    def _known_time(self, candidate: SubjectState, arrays: ArraySet) -> float | None:
+    def _known_time(self, candidate: ContenderState, arrays: ArraySet) -> float | None:
         """Seconds of the call that computed the reference, if the candidate made it, too slow for turns; else None."""
         if not (self.options.brief and self.options.check and self.is_reference(candidate)):
             return None

@@ -18,7 +18,7 @@ _FEWEST = 3
 FEWEST_PAIRS = 5
 """Fewest turns of a race, however long they take: a sign test of fewer pairs is never significant."""
 BRIEF = 5
-"""Most samples of a subject that is timed briefly (`Options.brief`)."""
+"""Most samples of a contender that is timed briefly (`Options.brief`)."""
 LONG = 0.05
 """Seconds of a call beyond which no untimed call precedes it: the processor is awake, and caches are warm, long before
 the call ends."""

@@ -17,12 +17,12 @@ from pdojo.backends.measure.request import (
     Assembled,
     Assembly,
     Comparison,
+    Contender,
     MeasuredProgram,
     Options,
     Reference,
     Request,
     Simulation,
-    Subject,
 )
 from pdojo.errors import MeasurementError
 
@@ -54,7 +54,7 @@ class PhaseEvent:
     """The phase that the worker begins, for progress displays."""
 
     index: int
-    """Index of the subject in the comparison."""
+    """Index of the contender in the comparison."""
     phase: str
     """`compile`, `reference`, `run`, `allocate`, `time` or `simulate`."""
 
@@ -134,20 +134,20 @@ class Worker:
 
     def compare(
         self,
-        subjects: Sequence[Subject],
+        contenders: Sequence[Contender],
         options: Options = DEFAULT_OPTIONS,
         reference: Reference | None = None,
         listener: Listener | None = None,
     ) -> list[Outcome]:
-        """Time several subjects in turns, in one process and on the same arrays; one outcome for each, in order.
+        """Time several contenders in turns, in one process and on the same arrays; one outcome for each, in order.
 
-        If a subject ends the process, the others are measured again together: their times always come from one run.
+        If a contender ends the process, the others are measured again together: their times always come from one run.
         Raises MeasurementError if nothing could be measured at all, for example without a reference.
         """
         failed: dict[int, Outcome] = {}
-        wanted = Comparison(tuple(subjects), options, reference)
-        while len(failed) < len(subjects):
-            left = [i for i in range(len(subjects)) if i not in failed]
+        wanted = Comparison(tuple(contenders), options, reference)
+        while len(failed) < len(contenders):
+            left = [i for i in range(len(contenders)) if i not in failed]
             try:
                 index, result = self._attempt(wanted.without(list(failed)), left, listener)
             except BaseException:
@@ -158,8 +158,8 @@ class Worker:
                 failed[left[index]] = result
                 continue
             outcomes = {**failed, **dict(zip(left, self._outcomes(result, len(left)), strict=True))}
-            return [outcomes[i] for i in range(len(subjects))]
-        return [failed[i] for i in range(len(subjects))]
+            return [outcomes[i] for i in range(len(contenders))]
+        return [failed[i] for i in range(len(contenders))]
 
     def assemble(self, program: MeasuredProgram, effort: Literal["search", "full"] = "full") -> Assembled | Outcome:
         """Compile a program to object code that other workers of this machine run; a failure is an Outcome."""
@@ -188,7 +188,7 @@ class Worker:
     def _attempt(
         self, wanted: Comparison | Assembly | Simulation, numbers: Sequence[int], listener: Listener | None
     ) -> tuple[int, Outcome | dict[str, Any]]:
-        """The worker's answer, or the failure of a subject that ended the process, with its position in `numbers`."""
+        """The worker's answer, or the failure of a contender that ended the process, with its position in `numbers`."""
         before = self.pid
         process = self._running(wanted.options.threads if isinstance(wanted, Comparison) else 1)
         event: PhaseEvent | None = None

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from pdojo.backends.snitch.assignment import Assignment, check, is_left_out
 from pdojo.backends.snitch.code import COPIES, SLOT, SP, CodeLine, FrameOffset, Kind, Register, SnitchCode
+from pdojo.backends.snitch.false_dependences import false_dependences
 from pdojo.backends.snitch.liveness import Flow, Numbering, bodies, frequency, live_after, rarities, tracked
-from pdojo.backends.snitch.meetings import meetings
 from pdojo.backends.snitch.rotation import rotated
 from pdojo.backends.snitch.schedule import Schedule
 from pdojo.errors import LoweringError
@@ -126,13 +126,13 @@ class _Graph:
 
     def _separate(self, left_out: Collection[CodeLine]) -> None:
         self.apart = {}
-        for register, other in meetings(self.code, self.flow, left_out, Timing()):
+        for register, other in false_dependences(self.code, self.flow, left_out, Timing()):
             self.apart.setdefault(register, set()).add(other)
             if isinstance(other, Register):
                 self.apart.setdefault(other, set()).add(register)
 
     def _met(self) -> int:
-        """The number of meetings."""
+        """The number of false dependences."""
         names = self.names
         return sum(
             _number(names[register]) == (_number(names[other]) if isinstance(other, Register) else other)

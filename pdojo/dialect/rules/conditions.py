@@ -41,7 +41,7 @@ class Conditions:
     """
 
     problems: Mapping[str, Reason]
-    """The broken rules by subject (`Reason.subject`)."""
+    """The broken rules by key (`Reason.key`)."""
     useless: tuple[str, ...]
     """Hints that have no use at their place."""
     hints: Mapping[str, Attribute]
@@ -63,7 +63,7 @@ def conditions_of(program: Program) -> Conditions:
 
 def _conditions(program: Program) -> Conditions:
     useless = tuple(problem.text for problem in hint_problems(program)) if is_special(program) else ()
-    return Conditions({p.subject: p for p in _problems(program)}, useless, owned_hints(program))
+    return Conditions({p.key: p for p in _problems(program)}, useless, owned_hints(program))
 
 
 def _problems(program: Program) -> Iterator[Reason]:

@@ -13,21 +13,21 @@ from pdojo.frontends.linalg.scalars import HOLDS, Scalars, StatementNeeded, Surr
 from pdojo.frontends.linalg.structured import Structured
 
 
-def pieces(subject: Structured, outside: Surroundings) -> list[list[range]]:
+def pieces(structured: Structured, outside: Surroundings) -> list[list[range]]:
     """The iterations of each dimension, by piece, such that all iterations of a piece take the same branches.
 
     No pieces if the body has no branches. Raises ConversionError for a condition that is no comparison of an iteration
     with a number.
     """
-    branches = [op for op in subject.body.walk() if isinstance(op, scf.IfOp)]
+    branches = [op for op in structured.body.walk() if isinstance(op, scf.IfOp)]
     if not branches:
         return []
     at = Iterations(Block())
-    cuts = [{0, extent} for extent in subject.extents]
+    cuts = [{0, extent} for extent in structured.extents]
     # Scopes of single iterations are left out: a depth is no dimension.
-    iterations = [at.enter(extent) for extent in subject.extents]
-    dimensions = [d for d, extent in enumerate(subject.extents) if extent > 1]
-    scalars = Scalars(None, at, outside, subject.op, iterations)
+    iterations = [at.enter(extent) for extent in structured.extents]
+    dimensions = [d for d, extent in enumerate(structured.extents) if extent > 1]
+    scalars = Scalars(None, at, outside, structured.op, iterations)
     for branch in branches:
         for comparison in _comparisons(branch, branch.cond):
             for depth, place in _changes(branch, comparison, scalars):

@@ -133,9 +133,9 @@ class _FunctionReader:
 
     def _value(self, op: Operation) -> None:
         """Read an operation that computes values, or writes memrefs as linalg does."""
-        subject = structured(op)
-        if subject is not None:
-            self._structured(subject)
+        found = structured(op)
+        if found is not None:
+            self._structured(found)
         elif (view := VIEWS.get(type(op))) is not None:
             found = view(op, self.elements)
             if isinstance(op, tensor.CollapseShapeOp) and not _is_linear(found):
@@ -153,9 +153,9 @@ class _FunctionReader:
         PIECES[type(op)](op, self.writer, self.elements, target)
         return target
 
-    def _structured(self, subject: Structured) -> None:
-        op = subject.op
-        views = as_views(subject, self.elements)
+    def _structured(self, found: Structured) -> None:
+        op = found.op
+        views = as_views(found, self.elements)
         if views is not None:
             self.known.update(zip(op.results, views, strict=True))
             return
@@ -163,8 +163,8 @@ class _FunctionReader:
             targets = [self._target(op, result) for result in op.results]
             self.known.update(zip(op.results, targets, strict=True))
         else:
-            targets = [self.elements(operand) for operand in subject.outputs]
-        build(subject, self.writer, self.elements, targets)
+            targets = [self.elements(operand) for operand in found.outputs]
+        build(found, self.writer, self.elements, targets)
 
     def _target(self, op: Operation, result: SSAValue) -> Elements:
         """A new array for a result: one of the interface, or a temporary."""

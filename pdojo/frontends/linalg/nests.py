@@ -36,21 +36,26 @@ def place_of(element: object) -> Place:
     return element.array, element.index
 
 
-def as_views(subject: Structured, outside: Surroundings) -> list[Elements] | None:
+def as_views(structured: Structured, outside: Surroundings) -> list[Elements] | None:
     """The results of an operation on tensors that computes nothing: elements of its operands, constants, indices.
 
     None for other operations.
     """
-    results, outputs = subject.op.results, range(len(subject.outputs))
-    if not results or subject.reduced or pieces(subject, outside) or not all(subject.covers(k) for k in outputs):
+    results, outputs = structured.op.results, range(len(structured.outputs))
+    if (
+        not results
+        or structured.reduced
+        or pieces(structured, outside)
+        or not all(structured.covers(k) for k in outputs)
+    ):
         return None
     at = Iterations(Block())
-    iterations = [const(0)] * len(subject.extents)
-    for d in subject.parallel:
-        iterations[d] = at.enter(subject.extents[d])
-    scalars = Scalars(None, at, outside, subject.op, iterations)
-    _set_arguments(subject, scalars, {})
-    last = subject.body.last_op
+    iterations = [const(0)] * len(structured.extents)
+    for d in structured.parallel:
+        iterations[d] = at.enter(structured.extents[d])
+    scalars = Scalars(None, at, outside, structured.op, iterations)
+    _set_arguments(structured, scalars, {})
+    last = structured.body.last_op
     assert last is not None
     try:
         values = [scalars.value(operand) for operand in last.operands]
@@ -58,28 +63,28 @@ def as_views(subject: Structured, outside: Surroundings) -> list[Elements] | Non
         return None
     found: list[Elements] = []
     for k, result in enumerate(results):
-        index = subject.maps[len(subject.inputs) + k].results
+        index = structured.maps[len(structured.inputs) + k].results
         order = [e.position if isinstance(e, AffineDimExpr) else None for e in index]
-        shape = shape_of(subject.op, result.type)
-        wide = [d for d in subject.parallel if subject.extents[d] > 1]
+        shape = shape_of(structured.op, result.type)
+        wide = [d for d in structured.parallel if structured.extents[d] > 1]
         axes = {depth: var(order.index(d)) for depth, d in enumerate(wide)}
-        _check_type(subject.op, result, last.operands[k])
+        _check_type(structured.op, result, last.operands[k])
         element = substitute_input(values[k], axes, shape)
-        found.append(Elements(dtype_of(subject.op, result.type), shape, element))
+        found.append(Elements(dtype_of(structured.op, result.type), shape, element))
     return found
 
 
-def _set_arguments(subject: Structured, scalars: Scalars, targets: Mapping[int, Elements]) -> None:
+def _set_arguments(structured: Structured, scalars: Scalars, targets: Mapping[int, Elements]) -> None:
     """Give the arguments that the body reads their values; those of the outputs in `targets` lie there."""
-    for position, argument in enumerate(subject.body.args):
-        if not subject.uses[argument]:
+    for position, argument in enumerate(structured.body.args):
+        if not structured.uses[argument]:
             continue
-        output = position - len(subject.inputs)
-        operand = (*subject.inputs, *subject.outputs)[position]
+        output = position - len(structured.inputs)
+        operand = (*structured.inputs, *structured.outputs)[position]
         elements = targets[output] if output in targets else scalars.outside(operand)
         if elements.element is None:
-            raise refused(subject.op, f"reads operand {position}, whose elements are unspecified")
-        index = subject.index(position, scalars.iterations, scalars.at.extents)
+            raise refused(structured.op, f"reads operand {position}, whose elements are unspecified")
+        index = structured.index(position, scalars.iterations, scalars.at.extents)
         scalars.values[argument] = scalars.at.at(elements, index)
 
 
@@ -98,42 +103,42 @@ class _Final:
     accumulate: str | None
 
 
-def build(subject: Structured, writer: KernelWriter, outside: Surroundings, targets: Sequence[Elements]) -> None:
+def build(structured: Structured, writer: KernelWriter, outside: Surroundings, targets: Sequence[Elements]) -> None:
     """Add the nest of a structured operation, one for each piece of its iterations. Raises ConversionError.
 
     `targets` is the memory of each output: a new array for a tensor, the memref itself.
     """
-    parts = pieces(subject, outside) or [[range(extent) for extent in subject.extents]]
-    whole = all(len(piece[d]) == subject.extents[d] for piece in parts for d in subject.reduced)
-    initialised = [k for k in subject.needed if _is_initialised(subject, k, outside)]
-    inner = [k for k in initialised if subject.covers(k) and whole]
+    parts = pieces(structured, outside) or [[range(extent) for extent in structured.extents]]
+    whole = all(len(piece[d]) == structured.extents[d] for piece in parts for d in structured.reduced)
+    initialised = [k for k in structured.needed if _is_initialised(structured, k, outside)]
+    inner = [k for k in initialised if structured.covers(k) and whole]
     for k in initialised:
         if k not in inner:
-            copy(writer, targets[k], _initial(subject, k, outside))
+            copy(writer, targets[k], _initial(structured, k, outside))
     for piece in parts:
-        _NestBuilder(subject, writer, outside, targets, piece).build(inner)
+        _NestBuilder(structured, writer, outside, targets, piece).build(inner)
 
 
-def _argument(subject: Structured, output: int) -> SSAValue | None:
+def _argument(structured: Structured, output: int) -> SSAValue | None:
     """The body's argument with the previous element of an output; None if the body does not read it."""
-    position = len(subject.inputs) + output
-    arguments = subject.body.args
-    return arguments[position] if position < len(arguments) and subject.uses[arguments[position]] else None
+    position = len(structured.inputs) + output
+    arguments = structured.body.args
+    return arguments[position] if position < len(arguments) and structured.uses[arguments[position]] else None
 
 
-def _is_initialised(subject: Structured, output: int, outside: Surroundings) -> bool:
+def _is_initialised(structured: Structured, output: int, outside: Surroundings) -> bool:
     """Whether the elements of a tensor before the operation are needed."""
-    before = subject.outputs[output]
+    before = structured.outputs[output]
     if not isinstance(before.type, TensorType):
         return False
-    partial = not subject.covers(output) and outside(before).element is not None
-    return partial or _argument(subject, output) is not None
+    partial = not structured.covers(output) and outside(before).element is not None
+    return partial or _argument(structured, output) is not None
 
 
-def _initial(subject: Structured, output: int, outside: Surroundings) -> Elements:
-    initial = outside(subject.outputs[output])
+def _initial(structured: Structured, output: int, outside: Surroundings) -> Elements:
+    initial = outside(structured.outputs[output])
     if initial.element is None:
-        raise refused(subject.op, f"accumulates into output {output}, whose elements are unspecified")
+        raise refused(structured.op, f"accumulates into output {output}, whose elements are unspecified")
     return initial
 
 
@@ -142,13 +147,13 @@ class _NestBuilder:
 
     def __init__(
         self,
-        subject: Structured,
+        structured: Structured,
         writer: KernelWriter,
         outside: Surroundings,
         targets: Sequence[Elements],
         piece: Sequence[range],
     ) -> None:
-        self.subject = subject
+        self.structured = structured
         self.piece = piece
         """The iterations of each dimension."""
         self.writer = writer
@@ -156,24 +161,24 @@ class _NestBuilder:
         self.targets = targets
         """The memory of each output: a new array for a tensor, the memref itself."""
         self.at = writer.iterations()
-        self.iterations: list[Expr] = [const(0)] * len(subject.extents)
-        self.scalars = Scalars(writer, self.at, outside, subject.op, self.iterations)
+        self.iterations: list[Expr] = [const(0)] * len(structured.extents)
+        self.scalars = Scalars(writer, self.at, outside, structured.op, self.iterations)
         self.places: dict[int, Place] = {}
         """The elements of the needed outputs."""
 
     def build(self, inner: Sequence[int]) -> None:
         """Add the nest; it gives the outputs `inner` their initial elements. Raises ConversionError."""
-        subject = self.subject
-        outputs = subject.needed
+        structured = self.structured
+        outputs = structured.needed
         # Without a reduction the body reads the initial elements where they are.
-        accumulated = [k for k in outputs if k not in inner or subject.reduced]
-        self._enter(subject.parallel)
+        accumulated = [k for k in outputs if k not in inner or structured.reduced]
+        self._enter(structured.parallel)
         self.places = {k: place_of(self.at.at(self.targets[k], self._index(k))) for k in outputs}
-        if subject.reduced:
+        if structured.reduced:
             for k in inner:
                 self.writer.write(self.at, self.places[k], [self.at.at(self._initial(k), self._index(k))])
-            self._enter(subject.reduced)
-        _set_arguments(subject, self.scalars, {k: self.targets[k] for k in accumulated})
+            self._enter(structured.reduced)
+        _set_arguments(structured, self.scalars, {k: self.targets[k] for k in accumulated})
         self._check_aliases()
         self._body()
 
@@ -182,39 +187,39 @@ class _NestBuilder:
             self.iterations[d] = self.at.enter(len(self.piece[d])) + self.piece[d].start
 
     def _index(self, output: int) -> tuple[Expr, ...]:
-        return self.subject.index(len(self.subject.inputs) + output, self.iterations, self.at.extents)
+        return self.structured.index(len(self.structured.inputs) + output, self.iterations, self.at.extents)
 
     def _argument(self, output: int) -> SSAValue | None:
-        return _argument(self.subject, output)
+        return _argument(self.structured, output)
 
     def _initial(self, output: int) -> Elements:
-        return _initial(self.subject, output, self.outside)
+        return _initial(self.structured, output, self.outside)
 
     def _check_aliases(self) -> None:
         """Raise ConversionError if an input lies in the memory of an output, at another element, or two outputs do."""
         if len({array.name for array, _ in self.places.values()}) < len(self.places):
-            raise refused(self.subject.op, "writes one memref as several outputs")
+            raise refused(self.structured.op, "writes one memref as several outputs")
         written = [array for array, _ in self.places.values()]
-        for op in self.subject.body.walk():
+        for op in self.structured.body.walk():
             if isinstance(op, memref.LoadOp):
                 source = self.outside(op.memref).element
                 if isinstance(source, Access) and source.array in written:
                     raise refused(op, "reads a memref that the operation around it writes")
-        for argument in self.subject.body.args[: len(self.subject.inputs)]:
+        for argument in self.structured.body.args[: len(self.structured.inputs)]:
             value = self.scalars.values.get(argument)
             for array, index in self.places.values():
                 if (
                     isinstance(value, Access)
                     and value.array is array
-                    and (value.index != index or self.subject.reduced)
+                    and (value.index != index or self.structured.reduced)
                 ):
-                    raise refused(self.subject.op, "reads other elements of a memref that it writes")
+                    raise refused(self.structured.op, "reads other elements of a memref that it writes")
 
     def _body(self) -> None:
-        last = self.subject.body.last_op
+        last = self.structured.body.last_op
         assert last is not None
         for k in self.places:
-            _check_type(self.subject.op, self.subject.outputs[k], last.operands[k])
+            _check_type(self.structured.op, self.structured.outputs[k], last.operands[k])
         self._write({k: self._final(k, last.operands[k]) for k in self.places})
 
     def _final(self, output: int, operand: SSAValue) -> _Final:
@@ -222,7 +227,7 @@ class _NestBuilder:
         argument = self._argument(output)
         dtype = self.targets[output].dtype
         operands = [] if op is None else [root(each) for each in op.operands]
-        if op is None or argument not in operands or argument is None or self.subject.uses[argument] > 1:
+        if op is None or argument not in operands or argument is None or self.structured.uses[argument] > 1:
             return _Final(operand, op, None)
         before = self.scalars.values[argument]
         if (
@@ -238,8 +243,8 @@ class _NestBuilder:
     def _alone(self, value: SSAValue) -> Operation | None:
         """The operation of the body whose result `value` is used once."""
         owner = root(value).owner
-        inside = isinstance(owner, Operation) and owner.parent is self.subject.body
-        return owner if inside and isinstance(owner, Operation) and self.subject.uses[root(value)] == 1 else None
+        inside = isinstance(owner, Operation) and owner.parent is self.structured.body
+        return owner if inside and isinstance(owner, Operation) and self.structured.uses[root(value)] == 1 else None
 
     def _write(self, finals: Mapping[int, _Final]) -> None:
         """Add the statements that write the outputs; what a later one reads of an earlier output is computed before."""

@@ -235,7 +235,7 @@ def find(connection: DatabaseConnection, word: str) -> FoundRow:
 
 
 @dataclass(frozen=True)
-class Subject:
+class StoredProgram:
     """A program of a problem, with a trace to the program."""
 
     title: str
@@ -247,7 +247,7 @@ class Subject:
     """The trace's text."""
 
 
-def subject(connection: DatabaseConnection, found: FoundRow) -> Subject:
+def stored_program(connection: DatabaseConnection, found: FoundRow) -> StoredProgram:
     """The program of a row; the best program for a problem or run. Raises UsageError if there is none."""
     match found.kind:
         case "problems":
@@ -267,7 +267,7 @@ def subject(connection: DatabaseConnection, found: FoundRow) -> Subject:
     )
     if row is None:
         raise UsageError(f"{title}: there is none, nothing was found yet")
-    return Subject(title, **dict(row))
+    return StoredProgram(title, **dict(row))
 
 
 def best_standing(connection: DatabaseConnection, problem: str) -> ProblemStanding:

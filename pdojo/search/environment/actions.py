@@ -13,9 +13,9 @@ from pdojo.search.contract.candidates import MoveCandidate, choices, shuffled
 from pdojo.search.environment.rules import Rules
 from pdojo.search.features.program import features
 from pdojo.search.neighbourhoods.crossing import cross
-from pdojo.search.neighbourhoods.drawing import family_weight, interleaved, step_if_legal, useful
 from pdojo.search.neighbourhoods.lengths import Limits
 from pdojo.search.neighbourhoods.mutate import Mutate
+from pdojo.search.neighbourhoods.random_moves import family_weight, interleaved, step_if_legal, useful
 from pdojo.transforms.apply import legal
 from pdojo.transforms.game import Game, fingerprint_of
 from pdojo.transforms.legality.trials import rehearse

@@ -18,8 +18,8 @@ from pdojo.passes.cpu.streams import stream
 from pdojo.passes.cpu.threads import share_work, small, work
 from pdojo.passes.cpu.vectors import shrink_temporaries, unroll_groups, vectorize_statement
 from pdojo.search.contract.candidates import shuffled
-from pdojo.search.neighbourhoods.drawing import draw
 from pdojo.search.neighbourhoods.proposals import Edit, Proposals
+from pdojo.search.neighbourhoods.random_moves import draw
 from pdojo.search.neighbourhoods.sizes import other_sizes
 from pdojo.transforms.game import Game, Skipped
 from pdojo.transforms.legality.judge import Legality

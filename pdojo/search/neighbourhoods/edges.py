@@ -6,8 +6,8 @@ from random import Random
 
 from pdojo.search.contract.candidates import choices, shuffled
 from pdojo.search.contract.evaluation import JSON
-from pdojo.search.neighbourhoods.drawing import step_if_legal
 from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, Limits
+from pdojo.search.neighbourhoods.random_moves import step_if_legal
 from pdojo.transforms.game import Game
 
 

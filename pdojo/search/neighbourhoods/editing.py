@@ -8,8 +8,8 @@ from random import Random
 from pdojo.dialect.flow.program import Program
 from pdojo.search.contract.candidates import choices, shuffled
 from pdojo.search.neighbourhoods.composed import CLASSICAL, legal
-from pdojo.search.neighbourhoods.drawing import choices_at, draw_family, draw_from, is_legal, step_if_legal
 from pdojo.search.neighbourhoods.lengths import Limits
+from pdojo.search.neighbourhoods.random_moves import choices_at, draw_family, draw_from, is_legal, step_if_legal
 from pdojo.search.neighbourhoods.remapping import mapped_anew, pairs
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move

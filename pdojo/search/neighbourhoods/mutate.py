@@ -8,9 +8,9 @@ from random import Random
 from pdojo.search.contract.candidates import shuffled
 from pdojo.search.contract.evaluation import JSON
 from pdojo.search.neighbourhoods.composed import CLASSICAL, legal
-from pdojo.search.neighbourhoods.drawing import choices_at, each_family, interleaved
 from pdojo.search.neighbourhoods.editing import Editor
 from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, Limits
+from pdojo.search.neighbourhoods.random_moves import choices_at, each_family, interleaved
 from pdojo.search.neighbourhoods.remapping import mapped_anew, mappings, pairs
 from pdojo.transforms.game import Game
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 
 from pdojo.search.contract.candidates import shuffled
-from pdojo.search.neighbourhoods.drawing import choices_at
+from pdojo.search.neighbourhoods.random_moves import choices_at
 from pdojo.transforms.game import Game
 from pdojo.transforms.mapping.scope import MapScope
 from pdojo.transforms.registry import transformation, transformation_names

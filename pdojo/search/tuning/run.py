@@ -17,7 +17,7 @@ from pdojo.search.contract.progress import Ending, Listener, SearchResult, Times
 from pdojo.search.contract.racing import Race
 from pdojo.search.contract.strategy import Strategy, StrategyOptions
 from pdojo.search.database import Database, Problem, SearchMemory
-from pdojo.search.database.earlier import earlier_runs
+from pdojo.search.database.other_seeds import earlier_runs
 from pdojo.search.database.rows import Key
 from pdojo.search.engine.costs import LAST, Costs
 from pdojo.search.engine.search import run_settings, search
@@ -119,7 +119,7 @@ class SearchOutcome:
 class SearchRun:
     """A search that is ready to begin or to resume."""
 
-    subject: TuningTask
+    task: TuningTask
     plan: SearchConfig
     database: Database
     evaluator: Evaluator
@@ -129,28 +129,28 @@ class SearchRun:
     """Number of the run's evaluations in the database."""
 
     @staticmethod
-    def of(subject: TuningTask, plan: SearchConfig, database: Database, evaluator: Evaluator) -> SearchRun:
+    def of(task: TuningTask, plan: SearchConfig, database: Database, evaluator: Evaluator) -> SearchRun:
         """The search of a plan; it resumes the most recent matching run unless the plan gives a seed."""
-        game = subject.start(plan.start)
-        memory = database.memory(Problem.of(game, subject.workload), evaluator)
+        game = task.start(plan.start)
+        memory = database.memory(Problem.of(game, task.workload), evaluator)
         settings = run_settings(plan.made(), neighbourhood(plan.neighbourhood))
         runs = earlier_runs(database, memory, game.trace, plan.strategy, plan.neighbourhood, settings)
         if plan.is_fresh:
             unused = max((run.seed for run in runs), default=-1) + 1
-            return SearchRun(subject, plan, database, evaluator, memory, unused, 0)
+            return SearchRun(task, plan, database, evaluator, memory, unused, 0)
         wanted = plan.seed if plan.seed is not None else runs[-1].seed if runs else 0
         known = next((run.evaluations for run in runs if run.seed == wanted), 0)
-        return SearchRun(subject, plan, database, evaluator, memory, wanted, known)
+        return SearchRun(task, plan, database, evaluator, memory, wanted, known)
 
     def baselines(self) -> Baselines:
         """The reference costs for the result."""
-        return baselines_of(self.subject, self.plan.start, self.evaluator, self.memory)
+        return baselines_of(self.task, self.plan.start, self.evaluator, self.memory)
 
     def run(self, baselines: Baselines, listener: Listener, rivals: Sequence[Game] = ()) -> SearchOutcome:
         """Search. Ctrl-C ends the search with the best so far. `rivals` are programs from elsewhere."""
         plan = self.plan
         result = search(
-            self.subject.start(plan.start),
+            self.task.start(plan.start),
             self.evaluator,
             plan.made(),
             neighbourhood(plan.neighbourhood),
@@ -158,7 +158,7 @@ class SearchRun:
             self.seed,
             database=self.database,
             listener=listener,
-            workload=self.subject.workload,
+            workload=self.task.workload,
             rivals=rivals,
             proposers=plan.proposers,
         )
@@ -170,14 +170,14 @@ class SearchRun:
 
 
 def baselines_of(
-    subject: TuningTask, start: str, evaluator: Evaluator, memory: SearchMemory, *, in_turns: bool = False
+    task: TuningTask, start: str, evaluator: Evaluator, memory: SearchMemory, *, in_turns: bool = False
 ) -> Baselines:
     """The costs of the plain program and of the pass's, stored or newly evaluated.
 
     With `in_turns`, a timed program other than the start costs the start's cost times the ratio in their match.
     """
     costs = Costs(evaluator, memory, Times(), _ignore)
-    plain, passed = subject.start("plain"), subject.start("pass")
+    plain, passed = task.start("plain"), task.start("pass")
     # The pass may have changed nothing.
     distinct = {game.fingerprint: (Candidate.of(game), game.trace) for game in (plain, passed)}
     evaluations = costs.evaluate(list(distinct.values()), None)

@@ -66,7 +66,7 @@ class TuneListener(PassListener):
 
 
 def tune_task(
-    subject: TuningTask,
+    task: TuningTask,
     plan: SearchConfig | None,
     listener: TuneListener,
     *,
@@ -89,81 +89,79 @@ def tune_task(
     """
     if plan is None and is_measured:
         with _opened(database) as opened:
-            return _passed(subject, opened, listener, seed, is_fresh=is_fresh, with_plain=with_plain)
-    found = None if plan is None else _searched(subject, plan, database, listener, rivals)
+            return _passed(task, opened, listener, seed, is_fresh=is_fresh, with_plain=with_plain)
+    found = None if plan is None else _searched(task, plan, database, listener, rivals)
     if found is not None:
         listener.found(found)
     is_interrupted = found is not None and found.is_interrupted
-    tuning, decision = verify_found(subject, found, listener, is_run=not (is_measured or is_interrupted))
+    tuning, decision = verify_found(task, found, listener, is_run=not (is_measured or is_interrupted))
     if is_interrupted:
         # After Ctrl-C nobody waits for measurements; the best was checked when it became the incumbent.
-        return TuneResult(subject, tuning, decision, (), found, is_interrupted=True)
+        return TuneResult(task, tuning, decision, (), found, is_interrupted=True)
     timed: list[Timed] = []
     try:
         if is_measured:
-            rows = _rows(subject, tuning, found, with_plain=with_plain)
-            timed += _measured(rows, subject, seed if found is None else FRESH + found.seed, listener)
+            rows = _rows(task, tuning, found, with_plain=with_plain)
+            timed += _measured(rows, task, seed if found is None else FRESH + found.seed, listener)
             require_timed(timed, listener)
-            tuning, decision = settle(subject, tuning, decision, found, timed, listener)
+            tuning, decision = settle(task, tuning, decision, found, timed, listener)
     except KeyboardInterrupt:
         is_interrupted = True
-    return TuneResult(subject, tuning, decision, timed, found, is_interrupted)
+    return TuneResult(task, tuning, decision, timed, found, is_interrupted)
 
 
 def _passed(
-    subject: TuningTask, database: Database, listener: TuneListener, seed: int, *, is_fresh: bool, with_plain: bool
+    task: TuningTask, database: Database, listener: TuneListener, seed: int, *, is_fresh: bool, with_plain: bool
 ) -> TuneResult:
     """A kernel tuned without a search: the fastest variant of the pass, verified and measured, or from the database."""
-    evaluator = make_evaluator(evaluator_for(subject.machine, None), subject.machine, subject.plain, 0)
+    evaluator = make_evaluator(evaluator_for(task.machine, None), task.machine, task.plain, 0)
     try:
-        start = subject.start("plain")
-        memory = (
-            database.memory(Problem.of(start, subject.workload), evaluator) if isinstance(evaluator, Timing) else None
-        )
+        start = task.start("plain")
+        memory = database.memory(Problem.of(start, task.workload), evaluator) if isinstance(evaluator, Timing) else None
         if isinstance(evaluator, Timing) and memory is not None:
             decisions = DecisionMemory(memory, start.program.nest)
             with listener.doing("expert pass and its variants") as tell:
-                raced = VariantRace(subject.remade, evaluator, decisions, tell).run(again=is_fresh)
+                raced = VariantRace(task.remade, evaluator, decisions, tell).run(again=is_fresh)
             if raced.start.tuning.choices:
                 listener.raced(raced)
-            subject = replace(subject, raced=raced.best.tuning)
+            task = replace(task, raced=raced.best.tuning)
     finally:
         evaluator.close()
-    tuning = passed_tuning(subject, listener)
-    rows = _rows(subject, tuning, None, with_plain=with_plain)
+    tuning = passed_tuning(task, listener)
+    rows = _rows(task, tuning, None, with_plain=with_plain)
     quoted = None if memory is None else QuotedMemory(memory)
     known = None if quoted is None or is_fresh else quoted.find(rows)
     listener.chosen(tuning, "")
-    decision = verified(tuning, subject, listener, None if known is None else known.decision)
+    decision = verified(tuning, task, listener, None if known is None else known.decision)
     try:
         if known is not None:
             listener.recalled(known.moment)
             timed = known.timed
         else:
-            timed = _measured(rows, subject, seed, listener)
+            timed = _measured(rows, task, seed, listener)
         require_timed(timed, listener)
     except KeyboardInterrupt:
-        return TuneResult(subject, tuning, decision, [], is_interrupted=True)
+        return TuneResult(task, tuning, decision, [], is_interrupted=True)
     if quoted is not None and (known is None or known.decision is None):
         quoted.keep(rows, timed, decision, None if known is None else known.moment)
-    return TuneResult(subject, tuning, decision, timed)
+    return TuneResult(task, tuning, decision, timed)
 
 
-def _measured(rows: Sequence[MeasuredRow], subject: TuningTask, seed: int, listener: TuneListener) -> list[Timed]:
-    doing = "simulating" if backend_of(subject.machine).is_simulated else "measuring"
+def _measured(rows: Sequence[MeasuredRow], task: TuningTask, seed: int, listener: TuneListener) -> list[Timed]:
+    doing = "simulating" if backend_of(task.machine).is_simulated else "measuring"
     with listener.doing(doing) as tell:
-        return measure(rows, subject.plain, subject.machine, seed, tell)
+        return measure(rows, task.plain, task.machine, seed, tell)
 
 
 def _searched(
-    subject: TuningTask,
+    task: TuningTask,
     plan: SearchConfig,
     database: str | Path | Database | None,
     listener: TuneListener,
     rivals: Sequence[Game],
 ) -> SearchOutcome:
     with _opened(database) as opened:
-        return find(subject, plan, opened, listener, rivals)
+        return find(task, plan, opened, listener, rivals)
 
 
 def _opened(database: str | Path | Database | None) -> AbstractContextManager[Database]:
@@ -174,12 +172,12 @@ def _opened(database: str | Path | Database | None) -> AbstractContextManager[Da
 
 
 def find(
-    subject: TuningTask, plan: SearchConfig, database: Database, listener: TuneListener, rivals: Sequence[Game] = ()
+    task: TuningTask, plan: SearchConfig, database: Database, listener: TuneListener, rivals: Sequence[Game] = ()
 ) -> SearchOutcome:
     """Search, or resume a search. Ctrl-C ends it with the best so far. `rivals` are programs from elsewhere."""
-    evaluator = make_evaluator(plan.evaluator, subject.machine, subject.plain, plan.seed or 0)
+    evaluator = make_evaluator(plan.evaluator, task.machine, task.plain, plan.seed or 0)
     try:
-        planned = SearchRun.of(subject, plan, database, evaluator)
+        planned = SearchRun.of(task, plan, database, evaluator)
         if planned.known:
             listener.goes_on(planned)
         with listener.doing("the plain program and the pass's"):
@@ -191,32 +189,32 @@ def find(
 
 
 def verify_found(
-    subject: TuningTask, found: SearchOutcome | None, listener: TuneListener, *, is_run: bool = False
+    task: TuningTask, found: SearchOutcome | None, listener: TuneListener, *, is_run: bool = False
 ) -> tuple[ScheduledKernel, Verification]:
     """The best program and its verification; with `is_run`, its code is run, too.
 
     Raises InvalidKernel if the program is wrong, MeasurementError if its code is wrong.
     """
-    passed = passed_tuning(subject, listener)
+    passed = passed_tuning(task, listener)
     tuning, note = passed if found is None else found.best, ""
     if found is not None and print_notation(tuning.after) == print_notation(passed.after):
         note = "the search found nothing better than what the pass makes"
         # The pass's tuning has the reasons for its moves.
         tuning = passed
     listener.chosen(tuning, note)
-    return tuning, verified(tuning, subject, listener, is_run=is_run)
+    return tuning, verified(tuning, task, listener, is_run=is_run)
 
 
 def _rows(
-    subject: TuningTask, tuning: ScheduledKernel, found: SearchOutcome | None, *, with_plain: bool
+    task: TuningTask, tuning: ScheduledKernel, found: SearchOutcome | None, *, with_plain: bool
 ) -> list[MeasuredRow]:
     moves = len(tuning.game.trace.steps)
     if found is None:
         rows = [("before", tuning.before, 0), ("after", tuning.after, moves)]
     else:
-        passed = subject.passed
+        passed = task.passed
         rows = [
-            ("plain", subject.plain, 0),
+            ("plain", task.plain, 0),
             ("pass", passed.after, len(passed.game.trace.steps)),
             ("best", tuning.after, moves),
         ]
@@ -231,7 +229,7 @@ def require_timed(timed: Sequence[Timed], listener: TuneListener) -> None:
 
 
 def settle(
-    subject: TuningTask,
+    task: TuningTask,
     tuning: ScheduledKernel,
     decision: Verification,
     found: SearchOutcome | None,
@@ -242,7 +240,7 @@ def settle(
 
     Timed programs compare by pairs of samples: if these decide nothing, the last match of the search stands.
     """
-    if found is None or tuning is subject.passed:
+    if found is None or tuning is task.passed:
         return tuning, decision
     *_, passed, best = timed
     race = best.beside(passed)
@@ -254,7 +252,7 @@ def settle(
     if passed.cost == inf or not (best.cost >= passed.cost if race is None else race.lost):
         return tuning, decision
     if race is not None and found.baselines.start:
-        found.store_last(tuning, subject.start("pass"), race)
+        found.store_last(tuning, task.start("pass"), race)
     listener.decided("the best of the search is not faster than what the pass makes: that is reported and stored")
     timed[-1] = Timed(best.title, passed.outcome, passed.moves)
-    return subject.passed, verified(subject.passed, subject, listener)
+    return task.passed, verified(task.passed, task, listener)

@@ -47,7 +47,7 @@ class MapScope(Transformation[Scope]):
         mapped = self.mapped(site)
         if (misplaced := misplaced_mapping(mapped)) is not None:
             return misplaced
-        return next((p for p in self.limits(program, mapped) if p.subject not in conditions_of(program).problems), None)
+        return next((p for p in self.limits(program, mapped) if p.key not in conditions_of(program).problems), None)
 
     @abstractmethod
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:

@@ -96,8 +96,8 @@ def test_a_kernel_may_be_given_in_every_form(tmp_path: Path) -> None:
     path.write_text(SOFTMAX)
     x = np.random.default_rng(0).standard_normal((32, 64), np.float32)
     wanted = pdojo.run(pdojo.load("softmax:32x64"), x)
-    for subject in ("softmax:32x64", path, str(path), SOFTMAX, pdojo.parse(SOFTMAX), pdojo.game(SOFTMAX).kernel):
-        np.testing.assert_array_equal(pdojo.run(subject, x), wanted)
+    for given in ("softmax:32x64", path, str(path), SOFTMAX, pdojo.parse(SOFTMAX), pdojo.game(SOFTMAX).kernel):
+        np.testing.assert_array_equal(pdojo.run(given, x), wanted)
     np.testing.assert_array_equal(pdojo.run(IR, np.ones(8, np.float32)), np.full(8, 2, np.float32))
 
 
@@ -132,9 +132,9 @@ UNREADABLE: dict[str, tuple[Any, type[PdojoError], str]] = {
 @pytest.mark.parametrize("case", UNREADABLE)
 @pytest.mark.parametrize("function", [pdojo.compile, pdojo.run, pdojo.game, pdojo.tune])
 def test_what_is_no_kernel(case: str, function: Any) -> None:
-    subject, error, text = UNREADABLE[case]
+    given, error, text = UNREADABLE[case]
     with pytest.raises(error, match=re.escape(text)):
-        function(subject)
+        function(given)
 
 
 @pytest.mark.parametrize("function", [pdojo.compile, pdojo.run, pdojo.game, pdojo.tune])

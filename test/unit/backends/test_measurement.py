@@ -195,16 +195,16 @@ def test_a_worker_takes_no_more_than_its_parent_may() -> None:
 
 def test_compare_measures_the_others_together(worker: Worker) -> None:
     events: list[PhaseEvent] = []
-    subjects = [doubling("double"), doubling("segfaults"), doubling("spoils"), doubling("hangs"), doubling("another")]
-    outcomes = worker.compare(subjects, QUICK, listener=events.append)
+    contenders = [doubling("double"), doubling("segfaults"), doubling("spoils"), doubling("hangs"), doubling("another")]
+    outcomes = worker.compare(contenders, QUICK, listener=events.append)
     assert [type(o) for o in outcomes] == [Ok, Crash, WrongResult, Timeout, Ok]
     last = [e for e in events if e.phase == "time"]
     assert {e.index for e in last} == {0, 4}
 
 
 def test_peers_and_named_references(worker: Worker) -> None:
-    subjects = [doubling(), Peer("right", "double"), Peer("wrong", "double")]
-    right, peer, wrong = worker.compare(subjects, QUICK, NamedReference("double"))
+    contenders = [doubling(), Peer("right", "double"), Peer("wrong", "double")]
+    right, peer, wrong = worker.compare(contenders, QUICK, NamedReference("double"))
     assert isinstance(right, Ok)
     assert isinstance(peer, Ok)
     assert peer.check is not None

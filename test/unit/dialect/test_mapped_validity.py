@@ -121,9 +121,9 @@ def test_valid_and_equal(name: str) -> None:
     assert all(check_valid(right.nest, schedules=4, seed=seed) is None for seed in range(5))
 
 
-def is_valid(subject: Program) -> bool:
+def is_valid(program: Program) -> bool:
     try:
-        validate(subject)
+        validate(program)
     except InvalidKernel:
         return False
     return True
@@ -137,5 +137,5 @@ def test_two_blocks_may_accumulate_iff_the_oracles_see_no_lost_update(dtype: str
     head = f"kernel k(x, z) -> (y)\nx {dtype} [2] heap\nz {dtype} [2] heap\ny {dtype} [] heap\n\n"
     factor = " * z[{0}]" if accumulation == "fma=" else ""
     text = f"{head}y[] = x[0]\n2:g y[] {accumulation} x[{{0}}]{factor}\n"
-    subject = Program(parse_notation(text)[0], machine("amd-gfx942"))
-    assert is_valid(subject) == (check_valid(subject.nest) is None) == (valid_by_sets(subject.nest).fault is None)
+    program = Program(parse_notation(text)[0], machine("amd-gfx942"))
+    assert is_valid(program) == (check_valid(program.nest) is None) == (valid_by_sets(program.nest).fault is None)

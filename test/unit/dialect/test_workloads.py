@@ -59,9 +59,9 @@ FIXED = {"matmul_bf16", "matmul_i8"}
 TOLERANCE = {"f64": 1e-12, "f32": 2e-5, "f16": 4e-3, "bf16": 3e-2}
 
 
-def evaluate(subject: Workload, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def evaluate(wanted: Workload, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """What the interpreter gets, and what NumPy in float64 gets."""
-    kernel = subject.instantiate()
+    kernel = wanted.instantiate()
     validate(Program(kernel, machine("x86-64-avx512")))
     nest = nest_of(kernel)
     parameters = parameters_of(nest)
@@ -69,7 +69,7 @@ def evaluate(subject: Workload, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     with warnings.catch_warnings():
         # Logarithms of what is negative.
         warnings.simplefilter("ignore", RuntimeWarning)
-        (expected,) = meaning(subject)(*inputs.values())
+        (expected,) = meaning(wanted)(*inputs.values())
         (got,) = interpret(nest, inputs).values()
     (output,) = [p for p in parameters if p.name not in inputs]
     return from_interface(got, output.dtype), expected
@@ -78,8 +78,8 @@ def evaluate(subject: Workload, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 def agree(name: str, dtype: str) -> None:
     """The interpreter and NumPy get the same."""
     for shape in SHAPES.get(name, ("5x7", "3x16", "1x1")):
-        subject = workload(f"{name}:{shape}", None if name in FIXED else dtype)
-        got, expected = evaluate(subject)
+        wanted = workload(f"{name}:{shape}", None if name in FIXED else dtype)
+        got, expected = evaluate(wanted)
         assert got.shape == expected.shape
         tolerance = 2e-2 if name in FIXED else TOLERANCE[dtype]
         np.testing.assert_allclose(got, expected, rtol=tolerance, atol=4 * tolerance, err_msg=f"{name} {shape}")
@@ -104,10 +104,10 @@ def test_argmax_finds_the_first_of_equal_ones_and_of_nan() -> None:
 
 
 def test_a_class_that_is_none_picks_nothing() -> None:
-    subject = workload("cross_entropy:3x4", "f64")
+    wanted = workload("cross_entropy:3x4", "f64")
     inputs = {"x": np.arange(12.0).reshape(3, 4), "t": np.array([0, -1, 4])}
-    (got,) = interpret(nest_of(subject.instantiate()), inputs).values()
-    (expected,) = meaning(subject)(*inputs.values())
+    (got,) = interpret(nest_of(wanted.instantiate()), inputs).values()
+    (expected,) = meaning(wanted)(*inputs.values())
     np.testing.assert_allclose(got, expected)
     assert expected[1] == pytest.approx(np.log(np.exp(np.arange(-3.0, 1)).sum()))
 

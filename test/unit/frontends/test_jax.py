@@ -39,8 +39,8 @@ def test_results(name: str, folder: Path) -> None:
     arguments = [data[f"x{k}"] for k in range(sum(key.startswith("x") for key in data.files))]
     expected = [data[f"y{k}"] for k in range(sum(key.startswith("y") for key in data.files))]
     kernel = pdojo.load(folder / f"{name}.mlir")
-    for subject in (kernel, pdojo.tune(kernel, align=1, measure=False).kernel):
-        found: Any = pdojo.run(subject, *arguments)
+    for each in (kernel, pdojo.tune(kernel, align=1, measure=False).kernel):
+        found: Any = pdojo.run(each, *arguments)
         results = cast("tuple[Any, ...]", found if isinstance(found, tuple) else (found,))
         for have, want in zip(results, expected, strict=True):
             assert have.shape == want.shape

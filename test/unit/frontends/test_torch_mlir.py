@@ -46,6 +46,6 @@ def test_results(name: str) -> None:
     rng = np.random.default_rng(2)
     arguments = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
     kernel = pdojo.load(FOLDER / f"{name}.mlir")
-    for subject in (kernel, pdojo.tune(kernel, align=1, measure=False).kernel):
-        found: Any = pdojo.run(subject, *arguments)
+    for each in (kernel, pdojo.tune(kernel, align=1, measure=False).kernel):
+        found: Any = pdojo.run(each, *arguments)
         np.testing.assert_allclose(found, meaning(*arguments), rtol=1e-5, atol=1e-6)

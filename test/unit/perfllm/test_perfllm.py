@@ -30,7 +30,7 @@ from pdojo.search.environment.actions import Action, actions_of
 from pdojo.search.environment.rules import Rules
 from pdojo.search.features.structure import SIZE as FEATURES
 from pdojo.search.features.structure import named_structure, structure
-from pdojo.search.neighbourhoods.drawing import useful
+from pdojo.search.neighbourhoods.random_moves import useful
 from pdojo.search.strategies import strategy
 from pdojo.transforms.game import Game
 from pdojo.transforms.legality.trials import rehearse

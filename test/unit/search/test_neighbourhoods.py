@@ -23,13 +23,13 @@ from pdojo.passes.scheduled_kernel import make_moves
 from pdojo.search.contract.candidates import choices, shuffled
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.cpu import PROPOSALS
-from pdojo.search.neighbourhoods.drawing import RARELY, draw, draw_family, each_family
 from pdojo.search.neighbourhoods.edges import Edges
 from pdojo.search.neighbourhoods.editing import Editor
 from pdojo.search.neighbourhoods.heuristic import Heuristic
 from pdojo.search.neighbourhoods.lengths import Limits, lengths
 from pdojo.search.neighbourhoods.mutate import Mutate
 from pdojo.search.neighbourhoods.proposals import Alteration
+from pdojo.search.neighbourhoods.random_moves import RARELY, draw, draw_family, each_family
 from pdojo.search.neighbourhoods.sizes import other_sizes
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move

@@ -24,7 +24,7 @@ from pdojo.search.database import Database, Problem
 from pdojo.search.database.details import details
 from pdojo.search.database.exchange import export_lines, import_lines
 from pdojo.search.database.pruning import Pruning, prune
-from pdojo.search.database.queries import KINDS, FoundRow, runs, standings, subject
+from pdojo.search.database.queries import KINDS, FoundRow, runs, standings, stored_program
 from pdojo.search.database.schema import TABLES, digest
 from pdojo.transforms.trace import Trace
 from search_games import TextCosts, Weather, find, start
@@ -54,7 +54,7 @@ def read_all(path: Path) -> None:
             for row in connection.rows(f"SELECT hash FROM {kind}"):
                 found = FoundRow(kind, row["hash"])
                 print_details(console, details(connection, found))
-                subject(connection, found)
+                stored_program(connection, found)
         list(export_lines(connection))
         prune(connection, Pruning(slower_than=1.5, failures=True), dry_run=True)
 

@@ -53,13 +53,13 @@ class Chapter:
 
     def html(self, number: int) -> Html:
         """The HTML of the chapter. Its anchors begin with `kN-`."""
-        return tag("article", tag("h2", self.result.subject.title), *self._sections(f"k{number}-"), id=f"k{number}")
+        return tag("article", tag("h2", self.result.task.title), *self._sections(f"k{number}-"), id=f"k{number}")
 
     def _sections(self, prefix: str) -> Iterator[Html]:
         yield section("Summary", f"{prefix}summary", self._summary())
         if self.result.found is not None:
             yield section("Convergence", f"{prefix}convergence", *self._convergence(self.result.found))
-        texts = (print_notation(self.result.subject.plain), print_notation(self.result.tuning.after))
+        texts = (print_notation(self.result.task.plain), print_notation(self.result.tuning.after))
         yield section("Program", f"{prefix}program", sides(*texts))
         yield section("Trace", f"{prefix}trace", *self._trace())
         yield section("Generated code", f"{prefix}code", *_code(self.result.tuning))
@@ -105,7 +105,7 @@ class Chapter:
             )
             return
         how = "The median time of a call" if self.unit == "s" else f"The estimate in {self.unit}"
-        if backend_of(self.result.subject.machine).is_simulated:
+        if backend_of(self.result.task.machine).is_simulated:
             how = "The simulated cycles of a call"
         yield note(f"{how} after each move. Moves after which it stays the same within 3 % share a row.")
         yield steps(self.prefixes, self.unit)

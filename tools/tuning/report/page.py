@@ -25,7 +25,7 @@ _OF_SEARCHES = ("convergence", "failures", "time")
 
 def page(chapters: Sequence[Chapter], made: str, models: Html) -> str:
     """The whole page; `made` gives the time and the tool, `models` is about whole models."""
-    title = f"pdojo-tune: {', '.join(chapter.result.subject.title for chapter in chapters)}"
+    title = f"pdojo-tune: {', '.join(chapter.result.task.title for chapter in chapters)}"
     overview = _overview(chapters) if len(chapters) > 1 else _links(chapters[0], 0)
     bodies = [chapter.html(number) for number, chapter in enumerate(chapters)]
     return document(title, note(made), models, overview, *bodies)
@@ -46,7 +46,7 @@ def _overview(chapters: Sequence[Chapter]) -> Html:
         plain = times.get("plain", times.get("before", inf))
         passed = times.get("pass", times.get("after", inf))
         tuned = chapter.result.timed[-1].cost if chapter.result.timed else inf
-        link = tag("a", chapter.result.subject.title, href=f"#k{number}")
+        link = tag("a", chapter.result.task.title, href=f"#k{number}")
         gains = [times_text(cost, tuned) if cost < inf else "-" for cost in (plain, passed)]
         rows.append((link, cost_text(tuned, chapter.result.unit), *gains))
     return table(("kernel", "tuned", "times plain", "times the pass"), rows)

@@ -39,7 +39,7 @@ from pdojo.backends.measure import (
 )
 from pdojo.backends.measure.arrays import ArraySet, random_inputs
 from pdojo.backends.measure.pool import Workers, results
-from pdojo.backends.measure.request import Comparison, Reference, Subject
+from pdojo.backends.measure.request import Comparison, Contender, Reference
 from pdojo.backends.measure.session import Cache
 from pdojo.backends.measure.tools import NamedFunction, Tools
 from pdojo.dialect.machines.registry import machine
@@ -85,11 +85,11 @@ class Measured:
         self.cache = Cache()
 
     def __call__(
-        self, *subjects: Subject, options: Options = QUICK, reference: Reference | None = None, compiler: Any = None
+        self, *contenders: Contender, options: Options = QUICK, reference: Reference | None = None, compiler: Any = None
     ) -> list[Outcome]:
         self.phases = []
         chosen = standin_gpu.CUDA if compiler is None else compiler
-        comparison = Comparison.from_json(Comparison(subjects, options, reference).to_json())
+        comparison = Comparison.from_json(Comparison(contenders, options, reference).to_json())
         session = GpuSession(comparison, Tools(chosen, None, reference_of, None), self.cache, self._note)
         return session.run()
 

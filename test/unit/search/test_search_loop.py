@@ -1,4 +1,4 @@
-"""The driver: batches, memory, budgets, interruption, going on."""
+"""The search loop: batches, memory, budgets, interruption, going on."""
 
 from __future__ import annotations
 

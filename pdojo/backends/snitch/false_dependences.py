@@ -21,7 +21,7 @@ _LONG = 16
 """Instructions that are looked at behind a division, and behind a result of the floating-point unit."""
 
 
-def meetings(
+def false_dependences(
     code: Sequence[CodeLine], flow: Flow, left_out: Collection[CodeLine], timing: Timing
 ) -> Iterator[tuple[Register, Register | int]]:
     """Integer registers with a pending result, each with a floating-point register or a number that it should not meet.
