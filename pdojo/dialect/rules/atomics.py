@@ -43,7 +43,7 @@ def atomic_statements(uses: Iterable[Use], collisions: Collisions) -> dict[Leaf,
     found: dict[Leaf, Witness] = {}
     for group in groups.values():
         for use in group:
-            witness = next(_meetings(use, group, collisions), None)
+            witness = next(_conflicts(use, group, collisions), None)
             if witness is not None:
                 found[use.leaf] = witness
     return found
@@ -54,7 +54,7 @@ def _grids(chain: Sequence[Scope]) -> list[Scope]:
     return [s for s in chain if s.mapping is ScopeMapping.GRID and s.extent > 1]
 
 
-def _meetings(use: Use, group: Sequence[Use], collisions: Collisions) -> Iterator[Witness]:
+def _conflicts(use: Use, group: Sequence[Use], collisions: Collisions) -> Iterator[Witness]:
     for grid in _grids(use.chain):
         for other in group:
             if grid.depth >= len(other.chain) or other.leaf.chain[grid.depth] is not use.leaf.chain[grid.depth]:
