@@ -293,7 +293,7 @@ def judge_facts(monkeypatch: pytest.MonkeyPatch) -> Answers:
                 is_anew = False
         return found
 
-    for module in (nest_module, content, excerpts, capacity, hints, program_module, special_mappings):
+    for module in (nest_module, content, excerpts, hints, program_module, special_mappings):
         monkeypatch.setattr(module, "fact", checked)
     return asked
 
