@@ -18,6 +18,7 @@ from benchmarks.snitch.compiler import c_source, compiled_outcome, find_compiler
 from benchmarks.snitch.figures import best, cycles_of, part_of_peak, summary
 from benchmarks.snitch.kernels import DTYPES, MICRO_KERNELS, MicroKernel, chosen, required_operations
 from pdojo.backends.measure import CompileError, SimulatedOnSnitch
+from pdojo.backends.snitch.backend import SnitchBackend
 from pdojo.backends.snitch.targets import snitch_source
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.machines.registry import machine
@@ -188,7 +189,7 @@ def test_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatc
     partial = tmp_path / "out.partial.jsonl"
     assert f"go on with --resume {partial}" in capsys.readouterr().out.replace("\n", "")
     with monkeypatch.context() as patch:
-        patch.setattr("benchmarks.snitch.run.version", lambda: "other")
+        patch.setattr(SnitchBackend, "version", lambda _: "other")
         assert bench.main(["--resume", str(partial), "--no-plots"]) == 2
         assert "cannot resume: version was" in capsys.readouterr().err
     assert bench.main(["--resume", str(partial), "--no-plots"]) == 0
