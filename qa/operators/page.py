@@ -10,9 +10,8 @@ from typing import Any
 from pdojo.build.operator import Operator
 from pdojo.build.records import OPERATORS
 from qa.onnx_page import replaced
-from qa.operators.onnx_nodes import NODES
 from qa.operators.peers import AbsentError, Table, asked, operands_of
-from qa.operators.torch_calls import CALLS
+from qa.operators.tables import CALLS, NODES
 
 PAGE = Path(__file__).parents[2] / "docs" / "build.md"
 BEGIN, END = "<!-- python -m qa.operators.page -->\n", "<!-- end -->\n"
