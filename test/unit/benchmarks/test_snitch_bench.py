@@ -167,6 +167,10 @@ def test_search_from_the_naive_program(tmp_path: Path, capsys: pytest.CaptureFix
     assert data["summary"]["search"] == {"kernels": 1, "reached": int(cycles["search"] <= cycles["heuristic"])}
 
 
+def _other(_: SnitchBackend) -> str:
+    return "other"
+
+
 def test_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """What is finished is not simulated again; another simulator does not go on."""
     monkeypatch.setattr("benchmarks.snitch.run.find_compiler", lambda: None)
@@ -189,7 +193,7 @@ def test_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatc
     partial = tmp_path / "out.partial.jsonl"
     assert f"go on with --resume {partial}" in capsys.readouterr().out.replace("\n", "")
     with monkeypatch.context() as patch:
-        patch.setattr(SnitchBackend, "version", lambda _: "other")
+        patch.setattr(SnitchBackend, "version", _other)
         assert bench.main(["--resume", str(partial), "--no-plots"]) == 2
         assert "cannot resume: version was" in capsys.readouterr().err
     assert bench.main(["--resume", str(partial), "--no-plots"]) == 0
