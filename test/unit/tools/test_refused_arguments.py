@@ -76,7 +76,7 @@ def test_other_calls() -> None:
     compiled: Any = pdojo.compile
     refused(lambda: compiled(RELU, "host", optimize="zz"), "'optimize' is 'search' or 'full', not 'zz'")
     refused(lambda: compiled(RELU, thraeds=1), "did you mean 'threads'?")
-    refused(lambda: compiled(), "missing a required argument: 'subject'")
+    refused(lambda: compiled(), "missing a required argument: 'kernel'")
     refused(lambda: pdojo.load(LONG), "there is no file 'nnn")
     refused(lambda: pdojo.load(f"{LONG}.pdojo"), "File name too long")
     refused(lambda: pdojo.parse("kernel \ud800"), "character 7 is half of one")
