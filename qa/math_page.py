@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pdojo.math.composites import COMPOSITES, Composite
+from qa.onnx_page import replaced
 
 PAGE = Path(__file__).parents[1] / "docs" / "math.md"
 BEGIN, END = "<!-- python -m qa.math_page -->\n", "<!-- end -->\n"
@@ -23,9 +24,8 @@ def _row(record: Composite) -> str:
 
 def with_table(text: str) -> str:
     """The page with the table of all records."""
-    before, _, rest = text.partition(BEGIN)
     rows = ["| function | result | types | error |", "| --- | --- | --- | --- |", *map(_row, COMPOSITES.values())]
-    return f"{before}{BEGIN}\n" + "\n".join(rows) + f"\n\n{END}{rest.partition(END)[2]}"
+    return replaced(text, BEGIN, "\n".join(rows) + "\n", END)
 
 
 if __name__ == "__main__":

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from pdojo.build.array import Array, Like, map, wide
+from pdojo.build.array import Array, Like, map
 from pdojo.build.elementary import unary
-from pdojo.dialect.element_types import is_float
-from pdojo.errors import UsageError
 
 relu, sigmoid, silu, selu = unary("relu"), unary("sigmoid"), unary("silu"), unary("selu")
-
-
-def check_float(name: str, x: Array) -> Array:
-    """`x` in the type that functions of several steps compute in. Raises UsageError for integers."""
-    if not is_float(x.dtype):
-        raise UsageError(f"'{name}' takes floating-point numbers, not {x.dtype}; use build.cast")
-    return wide(x)
 
 
 def leaky_relu(x: Array, slope: Like = 0.01) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.onnx.operators.arguments import FLOATS, check_same_shapes, legacy_broadcast, scalar_of, wide_type
+from pdojo.onnx.operators.arguments import FLOATS, check_same_shapes, legacy_broadcast, scalar_of
 from pdojo.onnx.operators.registry import Node, operator
 
 
@@ -21,15 +21,6 @@ def unary(name: str, function: str, since: int = 1, **attributes: tuple[str, flo
         return build.map(function, node.array(0), **given)
 
     operator(name, since=since)(lower)
-
-
-def in_f32(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """The function, of f16 and bf16 computed in f32 and rounded once."""
-
-    def computed(x: Array) -> Array:
-        return build.cast(function(build.cast(x, wide_type(x.dtype))), x.dtype)
-
-    return computed
 
 
 for _name in """Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Erf Exp Floor Log Reciprocal Sign Sin Sinh Sqrt Tan
