@@ -10,15 +10,15 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import connection, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from statistics import median
-from threading import Thread
 from typing import Any, TypeAlias
 
 from benchmarks.origin import JSON
 from pdojo.backends.common.gc_pause import collect_rarely
+from pdojo.backends.common.processes import end_with_parent
 from pdojo.errors import PdojoError
 
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -166,7 +166,7 @@ def _work(work: Work, answers: Connection) -> None:
     """The process of a task. It ends with its parent, also if that is killed, and leaves Ctrl-C to it."""
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     collect_rarely()
     told = 0.0
 
@@ -183,13 +183,6 @@ def _work(work: Work, answers: Connection) -> None:
     except Exception:  # noqa: BLE001  # a task's failure must not end the others
         found = {"error": traceback.format_exc(limit=-6)}
     answers.send(found)
-
-
-def _end_with_parent() -> None:
-    parent = parent_process()
-    assert parent is not None
-    connection.wait([parent.sentinel])
-    os._exit(1)
 
 
 def _kill(process: SpawnProcess) -> None:

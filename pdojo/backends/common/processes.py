@@ -198,12 +198,16 @@ def _answered(function: Callable[[A], T], argument: A) -> T:
 
 def _start(begin: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     collect_rarely()
-    Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     begin(*arguments)
 
 
-def _end_with_parent() -> None:
-    """End this process when its parent has ended, even by a kill."""
+def end_with_parent() -> None:
+    """End this process as soon as its parent has ended, even by a kill."""
+    Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _wait_for_parent() -> None:
     parent = parent_process()
     assert parent is not None
     wait([parent.sentinel])

@@ -43,8 +43,9 @@ class Answers(Generic[QuestionT, AnswerT]):
         if not is_used("memo"):
             return decide()
         # A question is large: hashing it twice would take as long as some answers.
-        found = self._known.get(question, _MISSING)
-        if isinstance(found, _Missing):
+        try:
+            found = self._known[question]
+        except KeyError:
             try:
                 found = decide()
             except Undecided as undecided:
@@ -53,13 +54,6 @@ class Answers(Generic[QuestionT, AnswerT]):
         if isinstance(found, _Open):
             raise Undecided(found.why)
         return found
-
-
-class _Missing:
-    """No answer yet; None is an answer."""
-
-
-_MISSING = _Missing()
 
 
 class _Open:
