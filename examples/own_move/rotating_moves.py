@@ -33,7 +33,6 @@ class RotateScope(Transformation[Scope]):
     """
 
     name: ClassVar[str] = "rotate_scope"
-    site: ClassVar = Scope
 
     by: int
 

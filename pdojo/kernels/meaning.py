@@ -21,24 +21,17 @@ from pdojo.kernels.workload import Workload, workload
 Array: TypeAlias = NDArray[Any]
 Meaning: TypeAlias = Callable[..., list[Array]]
 """Maps the inputs of a kernel, in order, to the arrays that it writes, in order."""
-
-
-def _erf(x: Array) -> Array:
-    return np.vectorize(math.erf, otypes=[np.float64])(x)
+Sizes: TypeAlias = Mapping[str, int]
 
 
 def _gelu(x: Array) -> Array:
-    return x / 2 * (1 + _erf(x / math.sqrt(2)))
+    return x / 2 * (1 + np.vectorize(math.erf, otypes=[np.float64])(x / math.sqrt(2)))
 
 
 def _sigmoid(x: Array) -> Array:
     # The argument of exp is at most 0: no overflow.
     e = np.exp(-np.abs(x))
     return np.where(x >= 0, 1, e) / (1 + e)
-
-
-def _groupnorm(x: Array, g: Array, b: Array, sizes: Mapping[str, int]) -> Array:
-    return group_norm(x, sizes["G"], g, b)
 
 
 def _cross_entropy(x: Array, classes: Array) -> Array:
@@ -73,7 +66,7 @@ def _rotary(x: Array, cosines: Array, sines: Array) -> Array:
     return np.concatenate([a * c - b * s, b * c + a * s], axis=-1)
 
 
-def _windows(x: Array, sizes: Mapping[str, int], fill: float) -> Array:
+def _windows(x: Array, sizes: Sizes, fill: float) -> Array:
     """All windows of zero- or `fill`-padded images, shape [N, C, rows, columns, K, K]."""
     padding, step, dilation = sizes["P"], sizes["S"], sizes.get("DIL", 1)
     reach = dilation * (sizes["K"] - 1) + 1
@@ -83,24 +76,16 @@ def _windows(x: Array, sizes: Mapping[str, int], fill: float) -> Array:
     return windows[:, :, ::step, ::step, ::dilation, ::dilation]
 
 
-def _conv(x: Array, k: Array, sizes: Mapping[str, int]) -> Array:
+def _conv(x: Array, k: Array, sizes: Sizes) -> Array:
     return np.einsum("nchwij,ocij->nohw", _windows(x, sizes, 0), k, optimize=True)
 
 
-def _conv_winograd(x: Array, k: Array, sizes: Mapping[str, int]) -> Array:
-    return _conv(x, k, {**sizes, "K": 3, "S": 1})
-
-
-def _depthwise_conv(x: Array, k: Array, sizes: Mapping[str, int]) -> Array:
-    return np.einsum("nchwij,cij->nchw", _windows(x, sizes, 0), k, optimize=True)
-
-
-def _grouped_conv(x: Array, k: Array, sizes: Mapping[str, int]) -> Array:
+def _grouped_conv(x: Array, k: Array, sizes: Sizes) -> Array:
     pairs = zip(np.split(x, sizes["G"], axis=1), np.split(k, sizes["G"]), strict=True)
     return np.concatenate([_conv(channels, weights, sizes) for channels, weights in pairs], axis=1)
 
 
-def _conv_transpose(x: Array, k: Array, sizes: Mapping[str, int]) -> Array:
+def _conv_transpose(x: Array, k: Array, sizes: Sizes) -> Array:
     """Transposed convolution: every element of `x` adds the weights, scaled by that element, to the result."""
     step, padding, reach = sizes["S"], sizes["P"], sizes["K"] + sizes["OP"]
     rows, columns = ((length - 1) * step + reach for length in x.shape[2:])
@@ -111,7 +96,7 @@ def _conv_transpose(x: Array, k: Array, sizes: Mapping[str, int]) -> Array:
     return whole[:, :, padding : rows - padding, padding : columns - padding]
 
 
-def _pooled_up(x: Array, sizes: Mapping[str, int], pool: Callable[[Array, int], Array]) -> Array:
+def _pooled_up(x: Array, sizes: Sizes, pool: Callable[[Array, int], Array]) -> Array:
     """Pooling in ceil mode; `pool` receives the part of a window inside the images, and the number to average over."""
     size, step, padding = sizes["K"], sizes["S"], sizes["P"]
 
@@ -125,64 +110,12 @@ def _pooled_up(x: Array, sizes: Mapping[str, int], pool: Callable[[Array, int], 
     return np.moveaxis(np.array(found), (0, 1), (2, 3))
 
 
-def _maxpool_ceil(x: Array, sizes: Mapping[str, int]) -> Array:
+def _maxpool_ceil(x: Array, sizes: Sizes) -> Array:
     return _pooled_up(x, sizes, lambda window, _: window.max(axis=(2, 3), initial=-np.inf))
 
 
-def _avgpool_ceil(x: Array, sizes: Mapping[str, int]) -> Array:
+def _avgpool_ceil(x: Array, sizes: Sizes) -> Array:
     return _pooled_up(x, sizes, lambda window, count: window.sum(axis=(2, 3)) / count)
-
-
-def _maxpool(x: Array, sizes: Mapping[str, int]) -> Array:
-    return _windows(x, sizes, -np.inf).max(axis=(4, 5))
-
-
-def _avgpool(x: Array, sizes: Mapping[str, int]) -> Array:
-    return _windows(x, sizes, 0).mean(axis=(4, 5))
-
-
-def _axpy(a: Array, x: Array, y: Array) -> Array:
-    return a * x + y
-
-
-def _batchnorm_folded(x: Array, g: Array, b: Array) -> Array:
-    return x * g + b
-
-
-def _dot(x: Array, y: Array) -> Array:
-    return np.einsum("rc,rc->r", x, y)
-
-
-def _fill(a: Array, sizes: Mapping[str, int]) -> Array:
-    return np.full((sizes["R"], sizes["C"]), a[0])
-
-
-def _sumpool(x: Array, sizes: Mapping[str, int]) -> Array:
-    return _windows(x, sizes, 0).sum(axis=(4, 5))
-
-
-def _gemv_t(a: Array, x: Array) -> Array:
-    return x @ a
-
-
-def _matmul_nt(a: Array, b: Array) -> Array:
-    return a @ b.T
-
-
-def _matmul_tn(a: Array, b: Array) -> Array:
-    return a.T @ b
-
-
-def _matmul_tt(a: Array, b: Array) -> Array:
-    return a.T @ b.T
-
-
-def _bias_gelu(x: Array, b: Array) -> Array:
-    return _gelu(x + b)
-
-
-def _dequant_matmul(x: Array, w: Array, s: Array) -> Array:
-    return x @ (w * s)
 
 
 def _matmul_i8(a: Array, b: Array) -> Array:
@@ -194,27 +127,21 @@ def _relu(x: Array) -> Array:
     return np.maximum(x, 0)
 
 
-def _relu_ffn(x: Array, b: Array) -> Array:
-    return _relu(x + b[:, None, None])
-
-
-def _residual_layernorm(x: Array, r: Array, g: Array, b: Array) -> Array:
-    return layer_norm(x + r, g, b)
-
-
-def _silu(x: Array) -> Array:
-    return x * _sigmoid(x)
-
-
-_MEANINGS: dict[str, Callable[..., Array]] = {
+_MEANINGS: dict[
+    str,
+    Callable[[Array], Array]
+    | Callable[[Array, Array], Array]
+    | Callable[[Array, Array, Array], Array]
+    | Callable[[Array, Array, Array, Array], Array],
+] = {
     "add": np.add,
     "argmax": partial(argmax, axis=1),
     "argmin": partial(argmin, axis=1),
     "attention": attention,
-    "axpy": _axpy,
+    "axpy": lambda a, x, y: a * x + y,
     "batchnorm": batch_norm,
-    "batchnorm_folded": _batchnorm_folded,
-    "bias_gelu": _bias_gelu,
+    "batchnorm_folded": lambda x, g, b: x * g + b,
+    "bias_gelu": lambda x, b: _gelu(x + b),
     "bmm": np.matmul,
     "bmm_broadcast_a": np.matmul,
     "bmm_broadcast_b": np.matmul,
@@ -225,12 +152,12 @@ _MEANINGS: dict[str, Callable[..., Array]] = {
     "copy": np.copy,
     "cross_entropy": _cross_entropy,
     "cumsum": partial(np.cumsum, axis=1),
-    "dequant_matmul": _dequant_matmul,
-    "dot": _dot,
+    "dequant_matmul": lambda x, w, s: x @ (w * s),
+    "dot": lambda x, y: np.einsum("rc,rc->r", x, y),
     "exp": np.exp,
     "gelu": _gelu,
     "gemv": np.matmul,
-    "gemv_t": _gemv_t,
+    "gemv_t": lambda a, x: x @ a,
     "instancenorm": instance_norm,
     "layernorm": layer_norm,
     "log": np.log,
@@ -239,39 +166,44 @@ _MEANINGS: dict[str, Callable[..., Array]] = {
     "matmul": np.matmul,
     "matmul_bf16": np.matmul,
     "matmul_i8": _matmul_i8,
-    "matmul_nt": _matmul_nt,
-    "matmul_tn": _matmul_tn,
-    "matmul_tt": _matmul_tt,
+    "matmul_nt": lambda a, b: a @ b.T,
+    "matmul_tn": lambda a, b: a.T @ b,
+    "matmul_tt": lambda a, b: a.T @ b.T,
     "mul": np.multiply,
     "reducemax": partial(np.max, axis=1),
     "reducemean": partial(np.mean, axis=1),
     "reducesum": partial(np.sum, axis=1),
     "relu": _relu,
-    "relu_ffn": _relu_ffn,
-    "residual_layernorm": _residual_layernorm,
+    "relu_ffn": lambda x, b: _relu(x + b[:, None, None]),
+    "residual_layernorm": lambda x, r, g, b: layer_norm(x + r, g, b),
     "rmsnorm": rms_norm,
     "rotary": _rotary,
     "rotary_interleaved": _rotary_interleaved,
     "sigmoid": _sigmoid,
-    "silu": _silu,
+    "silu": lambda x: x * _sigmoid(x),
     "softmax": softmax,
     "swiglu": _swiglu,
     "tanh": np.tanh,
     "transpose": np.transpose,
 }
-_WINDOWED: dict[str, Callable[..., Array]] = {
-    "avgpool": _avgpool,
+_WINDOWED: dict[
+    str,
+    Callable[[Array, Sizes], Array]
+    | Callable[[Array, Array, Sizes], Array]
+    | Callable[[Array, Array, Array, Sizes], Array],
+] = {
+    "avgpool": lambda x, sizes: _windows(x, sizes, 0).mean(axis=(4, 5)),
     "avgpool_ceil": _avgpool_ceil,
     "conv": _conv,
     "conv_transpose": _conv_transpose,
-    "conv_winograd": _conv_winograd,
-    "depthwise_conv": _depthwise_conv,
-    "fill": _fill,
+    "conv_winograd": lambda x, k, sizes: _conv(x, k, {**sizes, "K": 3, "S": 1}),
+    "depthwise_conv": lambda x, k, sizes: np.einsum("nchwij,cij->nchw", _windows(x, sizes, 0), k, optimize=True),
+    "fill": lambda a, sizes: np.full((sizes["R"], sizes["C"]), a[0]),
     "grouped_conv": _grouped_conv,
-    "groupnorm": _groupnorm,
-    "maxpool": _maxpool,
+    "groupnorm": lambda x, g, b, sizes: group_norm(x, sizes["G"], g, b),
+    "maxpool": lambda x, sizes: _windows(x, sizes, -np.inf).max(axis=(4, 5)),
     "maxpool_ceil": _maxpool_ceil,
-    "sumpool": _sumpool,
+    "sumpool": lambda x, sizes: _windows(x, sizes, 0).sum(axis=(4, 5)),
 }
 """Operators whose result depends on sizes that the inputs' shapes do not determine."""
 
@@ -282,13 +214,11 @@ def meaning(kernel: Workload | str) -> Meaning:
     A string is read by `pdojo.kernels.workload`. Raises UsageError for a kernel without a meaning.
     """
     found = workload(kernel) if isinstance(kernel, str) else kernel
-    if found.kernel in _WINDOWED:
-        plain = partial(_WINDOWED[found.kernel], sizes=found.sizes)
-    elif found.kernel in _MEANINGS:
-        plain = _MEANINGS[found.kernel]
-    else:
+    plain: Callable[..., Array] | None = _MEANINGS.get(found.kernel) or _WINDOWED.get(found.kernel)
+    if plain is None:
         raise UsageError(f"there is no NumPy meaning of '{found.kernel}'")
-    return lambda *inputs: [plain(*(_wide(array) for array in inputs))]
+    sizes = (found.sizes,) if found.kernel in _WINDOWED else ()
+    return lambda *inputs: [plain(*(_wide(array) for array in inputs), *sizes)]
 
 
 def _wide(array: Array) -> Array:

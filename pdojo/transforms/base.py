@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Container, Iterator
 from dataclasses import MISSING, Field, dataclass, fields
 from difflib import get_close_matches
-from typing import Any, ClassVar, Generic, Literal, Self, cast
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast, get_args
 
 from xdsl.pattern_rewriter import PatternRewriter
 
@@ -26,15 +26,16 @@ from pdojo.transforms.site import SiteKind, SiteT, locate, resolve_site
 
 @dataclass(frozen=True)
 class Transformation(ABC, Generic[SiteT]):
-    """Base of all transformations. Subclasses are frozen dataclasses whose fields are the parameters.
+    """Base of all transformations, with the kinds of its sites in brackets: `Transformation[Scope | Leaf]`.
 
-    Parameters whose default is `""` or `-1` may be left out.
+    Subclasses are frozen dataclasses whose fields are the parameters. Parameters whose default is `""` or `-1` may be
+    left out.
     """
 
     name: ClassVar[str]
     """The move's name."""
     site: ClassVar[SiteKind | tuple[SiteKind, ...]]
-    """The kinds of site that the location may name."""
+    """The kinds of site that the location may name, as in the brackets behind the base class."""
     promises: ClassVar[Promises] = Promises()
     """Facts about all moves of the family that make them cheaper; a test holds the moves to them."""
     keeps_statements: ClassVar[bool] = True
@@ -47,6 +48,13 @@ class Transformation(ABC, Generic[SiteT]):
     """Kind of moves that a search may draw instead: other changes of statement order, or of computed values."""
     example_machine: ClassVar[str] = "x86-64-avx512"
     """Machine of the example in the docstring."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for base in cls.__dict__.get("__orig_bases__", ()):
+            kinds = get_args(base)
+            if kinds and not isinstance(kinds[0], TypeVar):
+                cls.site = get_args(kinds[0]) or kinds[0]
 
     @classmethod
     @abstractmethod

@@ -67,7 +67,6 @@ class Hint(Transformation[Scope | Leaf]):
 
     name: ClassVar[str] = "hint"
     promises: ClassVar = Promises(conditions=True, grows=False)
-    site: ClassVar = (Scope, Leaf)
     kind: str
     access: int = 0
     value: int = -1
@@ -159,7 +158,6 @@ class Unhint(Transformation[Scope | Leaf]):
     name: ClassVar[str] = "unhint"
     undoes: ClassVar = True
     promises: ClassVar = Promises(conditions=True, grows=False)
-    site: ClassVar = (Scope, Leaf)
     kind: str
     access: int = 0
 
@@ -221,7 +219,6 @@ class HintBuffer(Transformation[Array]):
 
     name: ClassVar[str] = "hint_buffer"
     promises: ClassVar = Promises(conditions=True, grows=False)
-    site: ClassVar = Array
     example_machine: ClassVar = "toy-gpu"
     kind: str
 
@@ -266,7 +263,6 @@ class UnhintBuffer(Transformation[Array]):
     name: ClassVar[str] = "unhint_buffer"
     undoes: ClassVar = True
     promises: ClassVar = Promises(conditions=True, grows=False)
-    site: ClassVar = Array
     example_machine: ClassVar = "toy-gpu"
     kind: str
 

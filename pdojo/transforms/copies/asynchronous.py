@@ -41,7 +41,6 @@ class AsyncCopy(Transformation[Leaf]):
 
     name: ClassVar[str] = "async_copy"
     promises: ClassVar = Promises(conditions=True, adds=0)
-    site: ClassVar = Leaf
     example_machine: ClassVar = "toy-gpu"
 
     @classmethod
@@ -86,7 +85,6 @@ class SyncCopy(Transformation[Leaf]):
     name: ClassVar[str] = "sync_copy"
     undoes: ClassVar = True
     promises: ClassVar = Promises(conditions=True, adds=0)
-    site: ClassVar = Leaf
     example_machine: ClassVar = "toy-gpu"
 
     @classmethod

@@ -66,7 +66,6 @@ _PATTERNS = (Mapping.FREP, Mapping.STREAM, Mapping.TENSOR)
 class Staging(Transformation[Scope]):
     """Base of staging in and staging out: names, places, conditions of the copy."""
 
-    site: ClassVar = Scope
     suffix: ClassVar[str]
     """Suffix of the names of copies."""
     array: str

@@ -28,7 +28,6 @@ class Unstage(Transformation[Array]):
     name: ClassVar[str] = "unstage"
     undoes: ClassVar = True
     keeps_statements: ClassVar = False
-    site: ClassVar = Array
     array: str = ""
     """The array to access again, if the copy may belong to two: the array copied from, or the array copied to."""
 

@@ -27,7 +27,6 @@ from pdojo.transforms.api import (
 class MapScope(Transformation[Scope]):
     """Base of the moves that give a sequential scope a mapping."""
 
-    site: ClassVar = Scope
     mapping: ClassVar[Mapping]
 
     @classmethod

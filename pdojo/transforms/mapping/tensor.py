@@ -47,7 +47,6 @@ class Tensorize(Transformation[Scope]):
 
     name: ClassVar[str] = "tensorize"
     example_machine: ClassVar = "toy"
-    site: ClassVar = Scope
 
     intrinsic: str
     """Name of the intrinsic."""

@@ -44,7 +44,6 @@ class Unmap(Transformation[Scope]):
     name: ClassVar[str] = "unmap"
     undoes: ClassVar = True
     promises: ClassVar = Promises(conditions=True, grows=False, is_local=True)
-    site: ClassVar = Scope
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:

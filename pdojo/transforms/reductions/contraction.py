@@ -55,7 +55,6 @@ class Contract(Transformation[Leaf]):
     keeps_statements: ClassVar = False
     finishes: ClassVar = True
     exchanges: ClassVar = "values"
-    site: ClassVar = Leaf
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
@@ -173,7 +172,6 @@ class Expand(Transformation[Leaf]):
     undoes: ClassVar = True
     keeps_statements: ClassVar = False
     promises: ClassVar = Promises(conditions=True, adds=0)
-    site: ClassVar = Leaf
     into: str = ""
     index: str = ""
     term: int = 0

@@ -93,7 +93,6 @@ class SplitReduction(Transformation[Scope]):
 
     name: ClassVar[str] = "split_reduction"
     keeps_statements: ClassVar = False
-    site: ClassVar = Scope
     size: int
     into: str = ""
     """The name of the array of partial results."""
@@ -242,7 +241,6 @@ class MergeReduction(Transformation[Scope]):
     undoes: ClassVar = True
     keeps_statements: ClassVar = False
     promises: ClassVar = Promises(conditions=True, adds=0)
-    site: ClassVar = Scope
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:

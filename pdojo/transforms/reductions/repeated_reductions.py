@@ -92,7 +92,6 @@ class InlineReduction(Transformation[Leaf]):
     name: ClassVar[str] = "inline_reduction"
     keeps_statements: ClassVar = False
     exchanges: ClassVar = "values"
-    site: ClassVar = Leaf
     input: int
     into: str = ""
     """The name of the temporary."""
@@ -210,7 +209,6 @@ class OutlineReduction(Transformation[Leaf]):
 
     name: ClassVar[str] = "outline_reduction"
     keeps_statements: ClassVar = False
-    site: ClassVar = Leaf
     input: int
     array: str
     index: str = ""

@@ -46,7 +46,6 @@ class AbsorbInit(Transformation[Leaf]):
     name: ClassVar[str] = "absorb_init"
     keeps_statements: ClassVar = False
     promises: ClassVar = Promises(conditions=True, adds=0)
-    site: ClassVar = Leaf
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
@@ -101,7 +100,6 @@ class ExposeInit(Transformation[Leaf]):
     undoes: ClassVar = True
     keeps_statements: ClassVar = False
     promises: ClassVar = Promises(conditions=True, adds=0)
-    site: ClassVar = Leaf
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
@@ -158,7 +156,6 @@ class ForwardSum(Transformation[Leaf]):
     name: ClassVar[str] = "forward_sum"
     keeps_statements: ClassVar = False
     promises: ClassVar = Promises(conditions=True, adds=0)
-    site: ClassVar = Leaf
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
@@ -214,7 +211,6 @@ class CopySum(Transformation[Leaf]):
     undoes: ClassVar = True
     keeps_statements: ClassVar = False
     promises: ClassVar = Promises(conditions=True, adds=0)
-    site: ClassVar = Leaf
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:

@@ -42,7 +42,6 @@ class BindArray(Transformation[Array]):
 
     name: ClassVar[str] = "bind_array"
     promises: ClassVar = Promises(conditions=True, grows=False, adds=0)
-    site: ClassVar = Array
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
@@ -93,7 +92,6 @@ class UnbindArray(Transformation[Array]):
     name: ClassVar[str] = "unbind_array"
     promises: ClassVar = Promises(conditions=True, grows=False, adds=0)
     undoes: ClassVar = True
-    site: ClassVar = Array
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:

@@ -143,7 +143,6 @@ class TileDim(Transformation[Dimension]):
 
     name: ClassVar[str] = "tile_dim"
     keeps_statements: ClassVar = False
-    site: ClassVar = Dimension
     size: int
 
     @classmethod
@@ -226,7 +225,6 @@ class CollapseDims(Transformation[Dimension]):
 
     name: ClassVar[str] = "collapse_dims"
     keeps_statements: ClassVar = False
-    site: ClassVar = Dimension
     extent: int = -1
 
     @classmethod
@@ -313,7 +311,6 @@ class PadDim(Transformation[Dimension]):
 
     name: ClassVar[str] = "pad_dim"
     keeps_statements: ClassVar = False
-    site: ClassVar = Dimension
     to: int
 
     @classmethod
@@ -376,7 +373,6 @@ class UnpadDim(Transformation[Dimension]):
     undoes: ClassVar = True
     keeps_statements: ClassVar = False
     promises: ClassVar = Promises(conditions=True, grows=False, is_local=True)
-    site: ClassVar = Dimension
     to: int
 
     @classmethod

@@ -47,7 +47,6 @@ class SwapDims(Transformation[Dimension]):
     name: ClassVar[str] = "swap_dims"
     keeps_statements: ClassVar = False
     promises: ClassVar = Promises(conditions=True, grows=False, is_local=True)
-    site: ClassVar = Dimension
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:

@@ -83,7 +83,6 @@ class SetLocation(Transformation[Array]):
 
     name: ClassVar[str] = "set_location"
     finishes: ClassVar = True
-    site: ClassVar = Array
     location: str
 
     @classmethod

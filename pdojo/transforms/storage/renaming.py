@@ -56,7 +56,6 @@ class RenameArray(Transformation[Leaf]):
     keeps_statements: ClassVar = False
     exchanges: ClassVar = "values"
     promises: ClassVar = Promises(conditions=True, adds=0)
-    site: ClassVar = Leaf
     into: str = ""
     """The name of the new array."""
 
@@ -139,7 +138,6 @@ class MergeArrays(Transformation[Array]):
     name: ClassVar[str] = "merge_arrays"
     keeps_statements: ClassVar = False
     undoes: ClassVar = True
-    site: ClassVar = Array
     with_: str
 
     @classmethod

@@ -122,7 +122,6 @@ class ShareBuffer(Transformation[Array]):
     """
 
     name: ClassVar[str] = "share_buffer"
-    site: ClassVar = Array
     with_: str
 
     @classmethod
@@ -212,7 +211,6 @@ class UnshareBuffer(Transformation[Array]):
 
     name: ClassVar[str] = "unshare_buffer"
     undoes: ClassVar = True
-    site: ClassVar = Array
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:

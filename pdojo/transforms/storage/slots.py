@@ -130,7 +130,6 @@ class ReuseDims(Transformation[Dimension]):
 
     name: ClassVar[str] = "reuse_dims"
     finishes: ClassVar = True
-    site: ClassVar = Dimension
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
@@ -198,7 +197,6 @@ class FoldDim(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "fold_dim"
-    site: ClassVar = Dimension
     slots: int
 
     @classmethod
@@ -263,7 +261,6 @@ class MaterializeDims(Transformation[Dimension]):
 
     name: ClassVar[str] = "materialize_dims"
     undoes: ClassVar = True
-    site: ClassVar = Dimension
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:

@@ -51,7 +51,6 @@ class SwizzleDim(Transformation[Dimension]):
 
     name: ClassVar[str] = "swizzle_dim"
     promises: ClassVar = Promises(conditions=True, adds=0)
-    site: ClassVar = Dimension
     by: int
     granule: int = 1
 
@@ -114,7 +113,6 @@ class UnswizzleDim(Transformation[Dimension]):
     name: ClassVar[str] = "unswizzle_dim"
     undoes: ClassVar = True
     promises: ClassVar = Promises(conditions=True, adds=0)
-    site: ClassVar = Dimension
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:

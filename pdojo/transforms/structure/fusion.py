@@ -77,7 +77,6 @@ class JoinScopes(Transformation[Scope]):
     finishes: ClassVar = True
     exchanges: ClassVar = "order"
     promises: ClassVar = Promises(conditions=True, adds=0, is_local=True, takes_next=True)
-    site: ClassVar = Scope
     shift: int = 0
 
     @classmethod
@@ -224,7 +223,6 @@ class SplitScopes(Transformation[Scope]):
     name: ClassVar[str] = "split_scopes"
     exchanges: ClassVar = "order"
     promises: ClassVar = Promises(conditions=True, adds=0, is_local=True)
-    site: ClassVar = Scope
     after: int
     shift: int = 0
 

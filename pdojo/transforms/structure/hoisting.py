@@ -99,7 +99,6 @@ class HoistNodes(Transformation[Scope]):
     name: ClassVar[str] = "hoist_nodes"
     keeps_statements: ClassVar = False
     exchanges: ClassVar = "order"
-    site: ClassVar = Scope
     after: int
 
     @classmethod
@@ -148,7 +147,6 @@ class SinkNodes(Transformation[Scope]):
     name: ClassVar[str] = "sink_nodes"
     keeps_statements: ClassVar = False
     undoes: ClassVar = True
-    site: ClassVar = Scope
     count: int = 1
 
     @classmethod

@@ -59,7 +59,6 @@ class SwapScopes(Transformation[Scope]):
 
     name: ClassVar[str] = "swap_scopes"
     exchanges: ClassVar = "order"
-    site: ClassVar = Scope
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:

@@ -65,7 +65,6 @@ class PeelScope(Transformation[Scope]):
     """
 
     name: ClassVar[str] = "peel_scope"
-    site: ClassVar = Scope
     after: int
 
     @classmethod
@@ -182,7 +181,6 @@ class UnpeelScope(Transformation[Scope]):
     name: ClassVar[str] = "unpeel_scope"
     promises: ClassVar = Promises(is_local=True, takes_next=True)
     undoes: ClassVar = True
-    site: ClassVar = Scope
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:

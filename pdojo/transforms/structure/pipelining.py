@@ -63,7 +63,6 @@ class Pipeline(Transformation[Scope]):
 
     name: ClassVar[str] = "pipeline"
     promises: ClassVar = Promises(conditions=True, adds=0, is_local=True)
-    site: ClassVar = Scope
     stages: int
     after: int = 1
 
@@ -190,7 +189,6 @@ class Unpipeline(Transformation[Scope]):
     name: ClassVar[str] = "unpipeline"
     undoes: ClassVar = True
     promises: ClassVar = Promises(conditions=True, adds=0, is_local=True)
-    site: ClassVar = Scope
     stages: int
     after: int = 1
 

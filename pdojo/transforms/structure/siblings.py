@@ -72,7 +72,6 @@ class SwapNodes(Transformation[Scope | Leaf]):
     name: ClassVar[str] = "swap_nodes"
     exchanges: ClassVar = "order"
     promises: ClassVar = Promises(conditions=True, adds=0)
-    site: ClassVar = (Scope, Leaf)
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope | Leaf, Self]]:

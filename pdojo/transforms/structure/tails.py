@@ -109,7 +109,6 @@ class FillTail(Transformation[Leaf]):
 
     name: ClassVar[str] = "fill_tail"
     keeps_statements: ClassVar = False
-    site: ClassVar = Leaf
     value: int | str
 
     @classmethod
@@ -221,7 +220,6 @@ class DropGuard(Transformation[Scope]):
 
     name: ClassVar[str] = "drop_guard"
     keeps_statements: ClassVar = False
-    site: ClassVar = Scope
     constraint: int = 0
 
     @classmethod
@@ -285,7 +283,6 @@ class AddGuard(Transformation[Scope]):
     name: ClassVar[str] = "add_guard"
     keeps_statements: ClassVar = False
     undoes: ClassVar = True
-    site: ClassVar = Scope
     where: str
 
     @classmethod

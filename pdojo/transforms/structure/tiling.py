@@ -63,7 +63,6 @@ class TileScope(Transformation[Scope]):
 
     name: ClassVar[str] = "tile_scope"
     exchanges: ClassVar = "order"
-    site: ClassVar = Scope
     size: int
     tail: str = "guard"
 
@@ -164,7 +163,6 @@ class CollapseScopes(Transformation[Scope]):
     """
 
     name: ClassVar[str] = "collapse_scopes"
-    site: ClassVar = Scope
     tail: str = "guard"
 
     @classmethod

@@ -64,7 +64,6 @@ class Approximate(Transformation[Leaf]):
     promises: ClassVar = Promises(conditions=True, adds=0)
     finishes: ClassVar = True
     exchanges: ClassVar = "values"
-    site: ClassVar = Leaf
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
@@ -105,7 +104,6 @@ class Refine(Transformation[Leaf]):
     undoes: ClassVar = True
     keeps_statements: ClassVar = False
     promises: ClassVar = Promises(conditions=True, adds=0)
-    site: ClassVar = Leaf
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:

@@ -82,7 +82,6 @@ class DeleteOp(Transformation[Leaf]):
     name: ClassVar[str] = "delete_op"
     keeps_statements: ClassVar = False
     promises: ClassVar = Promises(conditions=True, adds=0)
-    site: ClassVar = Leaf
     declaration: str = ""
 
     @classmethod
@@ -155,7 +154,6 @@ class InsertOp(Transformation[Scope | Leaf]):
     keeps_statements: ClassVar = False
     exchanges: ClassVar = "values"
     promises: ClassVar = Promises(conditions=True, adds=0)
-    site: ClassVar = (Scope, Leaf)
     text: str
     place: str = "before"
     declare: str = ""

@@ -109,7 +109,6 @@ class InlineOp(Transformation[Leaf]):
     name: ClassVar[str] = "inline_op"
     keeps_statements: ClassVar = False
     exchanges: ClassVar = "values"
-    site: ClassVar = Leaf
     input: int
     into: str = ""
     """The name of the temporary."""
@@ -242,7 +241,6 @@ class OutlineOp(Transformation[Leaf]):
 
     name: ClassVar[str] = "outline_op"
     keeps_statements: ClassVar = False
-    site: ClassVar = Leaf
     input: int
     array: str
     index: str = ""

@@ -88,7 +88,6 @@ class Reciprocal(Transformation[Leaf]):
     name: ClassVar[str] = "reciprocal"
     keeps_statements: ClassVar = False
     exchanges: ClassVar = "values"
-    site: ClassVar = Leaf
     array: str
     index: str = ""
     input: int = 1
@@ -167,7 +166,6 @@ class Divide(Transformation[Leaf]):
     name: ClassVar[str] = "divide"
     undoes: ClassVar = True
     keeps_statements: ClassVar = False
-    site: ClassVar = Leaf
     input: int
 
     @classmethod

@@ -32,7 +32,6 @@ class ReverseScope(Transformation[Scope]):
     """
 
     name: ClassVar[str] = "reverse_scope"
-    site: ClassVar = Scope
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:

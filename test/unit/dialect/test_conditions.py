@@ -131,7 +131,6 @@ class WrongMapping(Transformation[Scope]):
     """A move whose check accepts all."""
 
     name: ClassVar[str] = "wrong_mapping"
-    site: ClassVar = Scope
     promises: ClassVar = Promises(conditions=True, adds=0)
     mapping: ClassVar = Mapping.PARALLEL
 
