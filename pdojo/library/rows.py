@@ -31,7 +31,7 @@ def rows_problem(at: Callable[[int], KernelOp]) -> str | None:
     arrays = [array for array in nest.arrays.values() if array.shape and array.shape[0] == rows]
     roots = [root for root in nest.children if isinstance(root, Scope) and root.extent == rows]
     buffers = {array.buffer for array in arrays}
-    if _count(kernel, rows) != len(buffers) + len(roots):
+    if len(_token(rows).findall(print_notation(kernel))) != len(buffers) + len(roots):
         return "the number of rows occurs elsewhere than as outermost extent and as dimension 0"
     names = {array.name for array in arrays}
     for root in nest.children:
@@ -54,10 +54,6 @@ def _clear(at: Callable[[int], KernelOp], probe: int) -> tuple[KernelOp, int]:
 
 def _without(kernel: KernelOp, rows: int) -> str:
     return _token(rows).sub("#", print_notation(kernel))
-
-
-def _count(kernel: KernelOp, rows: int) -> int:
-    return len(_token(rows).findall(print_notation(kernel)))
 
 
 def _token(number: int) -> re.Pattern[str]:

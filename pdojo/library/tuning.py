@@ -102,7 +102,6 @@ class _Details(TuneListener):
 
     @contextmanager
     def doing(self, what: str) -> Generator[Callable[[str], None]]:
-        """Show a step."""
         self._listener.detail(what)
         yield self._listener.detail
 

@@ -40,6 +40,8 @@ class Transformation(ABC, Generic[SiteT]):
     """Facts about all moves of the family that make them cheaper; a test holds the moves to them."""
     keeps_statements: ClassVar[bool] = True
     """Whether the move keeps statements and indices, so that instances before and after can be compared."""
+    keeps_hints: ClassVar[bool] = True
+    """Whether the move leaves all hints of scopes and buffers unchanged."""
     undoes: ClassVar[bool] = False
     """Whether the family's moves only undo others, in kernels as people write them; searches rarely draw such moves."""
     finishes: ClassVar[bool] = False
@@ -72,11 +74,6 @@ class Transformation(ABC, Generic[SiteT]):
     @abstractmethod
     def rewrite(self, program: Program, site: SiteT, rewriter: PatternRewriter) -> None:
         """Rewrite the kernel; the move is known to be legal."""
-
-    @property
-    def keeps_hints(self) -> bool:  # for subclasses
-        """Whether the move leaves all hints of scopes and buffers unchanged."""
-        return True
 
     @abstractmethod
     def inverse(self, program: Program, site: SiteT) -> Move:

@@ -66,15 +66,11 @@ class Hint(Transformation[Scope | Leaf]):
     """
 
     name: ClassVar[str] = "hint"
+    keeps_hints: ClassVar = False
     promises: ClassVar = Promises(conditions=True, grows=False)
     kind: str
     access: int = 0
     value: int = -1
-
-    @property
-    def keeps_hints(self) -> bool:
-        """False: the move adds a hint."""
-        return False
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope | Leaf, Self]]:
@@ -133,7 +129,6 @@ class Hint(Transformation[Scope | Leaf]):
         return problem
 
     def rewrite(self, program: Program, site: Scope | Leaf, rewriter: PatternRewriter) -> None:
-        """Add the entry to the hints."""
         if isinstance(site, Scope):
             set_hints(site.op, {**site.hints.data, self.kind: _attribute(self.value)}, rewriter)
             return
@@ -141,7 +136,6 @@ class Hint(Transformation[Scope | Leaf]):
         _set_access_hints(site, self.access, hints, rewriter)
 
     def inverse(self, program: Program, site: Scope | Leaf) -> Move:
-        """Clear the hint."""
         return Unhint(self.kind, self.access).as_move(f"%{site.id}")
 
 
@@ -156,15 +150,11 @@ class Unhint(Transformation[Scope | Leaf]):
     """
 
     name: ClassVar[str] = "unhint"
+    keeps_hints: ClassVar = False
     undoes: ClassVar = True
     promises: ClassVar = Promises(conditions=True, grows=False)
     kind: str
     access: int = 0
-
-    @property
-    def keeps_hints(self) -> bool:
-        """False: the move removes a hint."""
-        return False
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope | Leaf, Self]]:
@@ -188,7 +178,6 @@ class Unhint(Transformation[Scope | Leaf]):
         return None if misfit is None else Reason(f"'hint' could not set it again: {misfit.text}")
 
     def rewrite(self, program: Program, site: Scope | Leaf, rewriter: PatternRewriter) -> None:
-        """Remove the entry."""
         kept = {k: v for k, v in self._hints(site).data.items() if k != self.kind}
         if isinstance(site, Scope):
             set_hints(site.op, kept, rewriter)
@@ -199,7 +188,6 @@ class Unhint(Transformation[Scope | Leaf]):
         return site.hints if isinstance(site, Scope) else site.accesses[self.access].hints
 
     def inverse(self, program: Program, site: Scope | Leaf) -> Move:
-        """Set the hint again."""
         return self._again(site).as_move(f"%{site.id}")
 
     def _again(self, site: Scope | Leaf) -> Hint:
@@ -218,14 +206,10 @@ class HintBuffer(Transformation[Array]):
     """
 
     name: ClassVar[str] = "hint_buffer"
+    keeps_hints: ClassVar = False
     promises: ClassVar = Promises(conditions=True, grows=False)
     example_machine: ClassVar = "toy-gpu"
     kind: str
-
-    @property
-    def keeps_hints(self) -> bool:
-        """False: the move adds a hint."""
-        return False
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
@@ -242,12 +226,10 @@ class HintBuffer(Transformation[Array]):
         return hint_rules.buffer_misfit(program, site, self.kind)
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
-        """Add the entry."""
         assert site.buffer.op is not None
         set_hints(site.buffer.op, {**site.buffer.hints.data, self.kind: UnitAttr()}, rewriter)
 
     def inverse(self, program: Program, site: Array) -> Move:
-        """Clear the hint."""
         return UnhintBuffer(self.kind).as_move(site.name)
 
 
@@ -261,15 +243,11 @@ class UnhintBuffer(Transformation[Array]):
     """
 
     name: ClassVar[str] = "unhint_buffer"
+    keeps_hints: ClassVar = False
     undoes: ClassVar = True
     promises: ClassVar = Promises(conditions=True, grows=False)
     example_machine: ClassVar = "toy-gpu"
     kind: str
-
-    @property
-    def keeps_hints(self) -> bool:
-        """False: the move removes a hint."""
-        return False
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
@@ -288,13 +266,11 @@ class UnhintBuffer(Transformation[Array]):
         return None if problem is None else Reason(f"'hint_buffer' could not set it again: {problem}")
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
-        """Remove the entry."""
         assert site.buffer.op is not None
         kept = {k: v for k, v in site.buffer.hints.data.items() if k != self.kind}
         set_hints(site.buffer.op, kept, rewriter)
 
     def inverse(self, program: Program, site: Array) -> Move:
-        """Set the hint again."""
         return HintBuffer(self.kind).as_move(site.name)
 
 

@@ -63,7 +63,7 @@ class _Writer(NamedTuple):
             return expression.render(self.name, "%", "/", self.entry)
         inner = const(0)
         outer: list[str] = []
-        for term, text in sorted(self._terms(expression), key=lambda row: _size(row[0], extents)):
+        for term, text in sorted(self._terms(expression), key=lambda row: max(map(abs, row[0].bounds(extents)))):
             if is_narrow(inner + term, extents):
                 inner = inner + term
             else:
@@ -101,7 +101,3 @@ class _Writer(NamedTuple):
 
 def _times(value: str, factor: int) -> str:
     return value if factor == 1 else f"{value}*{factor}"
-
-
-def _size(term: Expr, extents: Sequence[int]) -> int:
-    return max(map(abs, term.bounds(extents)))

@@ -21,15 +21,12 @@ class LoopText(NestWalk):
         self.code = code
 
     def statement(self, leaf: Leaf) -> None:
-        """Append the code of a statement."""
         statement(self.code, leaf)
 
     def branch(self, constraints: Sequence[Expr]) -> AbstractContextManager[None]:
-        """A context in which appended code runs only if all constraints hold."""
         return self.code.block(f"if ({self.code.condition(constraints)})")
 
     def loop(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append a loop."""
         self.loop_around(scope, bounds, lambda: self.nodes(scope.children))
 
     def unroll(self, scope: Scope, bounds: LoopBounds) -> None:

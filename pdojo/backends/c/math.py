@@ -69,15 +69,12 @@ class _Recorded(Values[_Value]):
         return value
 
     def new_constant(self, number: float, dtype: str) -> _Value:
-        """Record a constant."""
         return self._record(_Value("", (), (), dtype, number))
 
     def apply(self, function: str, operands: Sequence[_Value], dtypes: Sequence[str], result: str) -> _Value:
-        """Record a function of values."""
         return self._record(_Value(function, tuple(operands), tuple(dtypes), result))
 
     def shift(self, function: str, value: _Value, count: int, dtype: str) -> _Value:
-        """Record a shift."""
         return self.apply(function, [value, self.constant(count, dtype)], [dtype, dtype], dtype)
 
 

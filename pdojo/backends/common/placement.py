@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -101,9 +100,5 @@ def rounded(size: int, unit: int = ALIGNMENT) -> int:
 
 def _too_large(total: int, placements: dict[Buffer, Placement]) -> str:
     framed = ((b, p) for b, p in placements.items() if p.home is MemoryClass.FRAME)
-    listed = _listed(f"{b.names[0]} ({p.layout.size_bytes} bytes)" for b, p in framed)
+    listed = ", ".join(f"{b.names[0]} ({p.layout.size_bytes} bytes)" for b, p in framed)
     return f"a stack frame would take {total} bytes, more than {FRAME_LIMIT}: {listed}; move the largest to the heap"
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)

@@ -233,11 +233,9 @@ class DeviceFunction(BlockWalk[str], LoopText):
             self.code.line(f"{self._helper(GROUP)}<{self.sync.barriers[node]}>();")
 
     def condition(self, constraints: Sequence[Expr]) -> str:
-        """The condition that all constraints hold."""
         return self.code.condition(constraints)
 
     def where(self, conditions: Sequence[str]) -> AbstractContextManager[None]:
-        """A context in which appended code runs only in threads that meet all conditions."""
         return self.code.block(f"if ({' && '.join(conditions)})")
 
     def unroll(self, scope: Scope, bounds: LoopBounds) -> None:

@@ -79,13 +79,11 @@ class NestCode(NestWalk):
                 store_in_turns(self.reach, turns[node], [values[scope] for scope in turns[node].places])
 
     def statement(self, leaf: Leaf) -> None:
-        """Append the code of a statement."""
         self.budget.spend(leaf)
         emit_statement(self.reach, leaf)
 
     @contextmanager
     def branch(self, constraints: Sequence[Expr]) -> Generator[None]:
-        """A context in which appended code runs only if all constraints hold."""
         after = self.code.skip_unless(self.code.at_least_zero(constraints))
         yield
         self.code.rejoin(after)
@@ -107,7 +105,6 @@ class NestCode(NestWalk):
         self.unrolled(scope, bounds)
 
     def loop(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append a loop."""
         with self._range(scope, bounds) as (low, high):
             self._iterations(scope, bounds, low, high)
 

@@ -78,7 +78,6 @@ class _Code(Values[SSAValue]):
         return self._append(llvm.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, [data]), kind))
 
     def apply(self, function: str, operands: Sequence[SSAValue], dtypes: Sequence[str], result: str) -> SSAValue:
-        """Append an operation."""
         if function in _CASTS:
             return self._append(_CASTS[function](operands[0], with_lanes(DTYPES[result], self._count)))
         _, _, predicate = function.partition("cmpi.")

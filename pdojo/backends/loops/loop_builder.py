@@ -118,7 +118,6 @@ class LoopBuilder(NestWalk):
 
     @contextmanager
     def branch(self, constraints: Sequence[Expr]) -> Generator[None]:
-        """A context in which appended code runs only if all constraints hold."""
         with self.conditional(self.indices.condition(constraints)):
             yield
 
@@ -131,7 +130,6 @@ class LoopBuilder(NestWalk):
         self.builder.insert(scf.IfOp(condition, (), Region(block)))
 
     def loop(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append a loop."""
         with self.counted(scope.extent) as variable, self.iteration_of(scope, variable):
             self.body(scope, bounds)
 
@@ -146,7 +144,6 @@ class LoopBuilder(NestWalk):
     # Statements
 
     def statement(self, leaf: Leaf) -> None:
-        """Append the code of a statement."""
         operands = [self._input(i, leaf) for i in leaf.inputs]
         place, index = self.target(leaf)
         value = self._value(leaf, operands, lambda: self.append(memref.LoadOp.get(place, index)))

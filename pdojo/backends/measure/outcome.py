@@ -153,7 +153,6 @@ class Ok(Success):
 
     @property
     def summary(self) -> str:
-        """One line for people."""
         return f"{self.median * 1e3:.4g} ms (min {self.minimum * 1e3:.4g}, spread {self.spread:.0%})"
 
 
@@ -187,7 +186,6 @@ class Simulated(Success):
 
     @property
     def summary(self) -> str:
-        """One line for people."""
         return f"{self.cycles:,} cycles"
 
 
@@ -225,7 +223,6 @@ class SimulatedOnSnitch(Simulated):
 
     @property
     def summary(self) -> str:
-        """One line for people."""
         return f"{self.cycles:,} cycles (FPU {self.utilisation:.0%} busy, {self.fraction_of_peak:.0%} of peak)"
 
 
@@ -238,7 +235,6 @@ class Explained(Outcome):
 
     @property
     def summary(self) -> str:
-        """One line for people."""
         return f"{self.heading}: {self.message}"
 
 
@@ -263,7 +259,6 @@ class Timeout(Outcome):
 
     @property
     def summary(self) -> str:
-        """One line for people."""
         limit = f"{self.seconds:g} s" if self.cycles is None else f"{self.cycles:,} cycles"
         return f"took more than {limit} to {self.phase}"
 
@@ -284,7 +279,6 @@ class Crash(Outcome):
 
     @property
     def summary(self) -> str:
-        """One line for people."""
         if self.phase == GUARD_PAGES:
             return f"accessed memory outside of its arrays, or wrote an input ({self.reason} between guard pages)"
         return f"crashed ({self.reason}) in phase {self.phase}"
@@ -322,7 +316,6 @@ class OutOfMemory(Outcome):
 
     @property
     def summary(self) -> str:
-        """One line for people."""
         limit = "" if self.limit is None else f" (limit {self.limit / 2**30:.3g} GiB)"
         return f"out of memory in phase {self.phase}{limit}"
 

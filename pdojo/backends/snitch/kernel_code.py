@@ -209,12 +209,10 @@ class _SnitchLowering(NestWalk):
     # The tree
 
     def statement(self, leaf: Leaf) -> None:
-        """Append the code of a statement."""
         self.statements.emit(leaf)
 
     @contextmanager
     def branch(self, constraints: Sequence[Expr]) -> Generator[None]:
-        """A context in which appended code runs only if all constraints hold."""
         skip = self.code.label("skip")
         for constraint in constraints:
             self.code.emit("blt", (), (self.addresses.exact(constraint), ZERO), skip)

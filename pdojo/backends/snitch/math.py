@@ -114,7 +114,6 @@ class _Code(Values[Value]):
         return restored
 
     def new_constant(self, number: float, dtype: str) -> Value:
-        """The register of a constant."""
         functions = self.functions
         return (
             functions.numbers.real(number, dtype) if dtype in FORMATS else integer(functions.code, int(number), dtype)
@@ -129,7 +128,6 @@ class _Code(Values[Value]):
         return self.functions.apply(function, operands, dtypes, result)
 
     def shift(self, function: str, value: Value, count: int, dtype: str) -> Value:
-        """A value shifted by a constant number of bits."""
         code, left = self.functions.code, function == "arith.shli"
         if isinstance(value, RegisterPair):
             return (wide.shift_left if left else wide.shift_right)(code, value, count)

@@ -47,7 +47,6 @@ class _Probe(_Lanes):
     """Finds out whether a recipe operates on bits."""
 
     def new_constant(self, number: float, dtype: str) -> Register:
-        """Any register."""
         return Register("f")
 
     def apply(self, function: str, operands: Sequence[Register], dtypes: Sequence[str], result: str) -> Register:
@@ -57,7 +56,6 @@ class _Probe(_Lanes):
         return Register("f")
 
     def with_exponent(self, value: Register, offset: float, dtype: str) -> Register:
-        """Any register."""
         return Register("f")
 
 

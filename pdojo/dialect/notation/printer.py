@@ -127,13 +127,9 @@ def guard_texts(guard: tuple[Expr, ...]) -> Iterator[str]:
             yield f"{_index(side)} >= {-expression.constant}"
 
 
-def _iteration(depth: int) -> str:
-    return f"{{{depth}}}"
-
-
 @lru_cache(maxsize=1 << 14)
 def _index(expression: Expr) -> str:
-    return expression.render(_iteration)
+    return expression.render("{{{}}}".format)
 
 
 def access_text(access: Access) -> str:

@@ -30,14 +30,6 @@ def _same(op: tensor.CastOp | memref.CastOp, outside: Surroundings) -> Elements:
     return source
 
 
-def _empty(op: tensor.EmptyOp, outside: Surroundings) -> Elements:
-    return Elements(dtype_of(op, op.tensor.type), shape_of(op, op.tensor.type), None)
-
-
-def _splat(op: tensor.SplatOp, outside: Surroundings) -> Elements:
-    return outside(op.input).view(shape_of(op, op.result.type), ())
-
-
 def _element(op: Operation, elements: Elements) -> Any:
     if elements.element is None:
         raise refused(op, "reads an unspecified element of a tensor")
@@ -137,10 +129,10 @@ def _known(op: Operation, static: Numbers, dynamic: Sequence[SSAValue], outside:
 VIEWS: dict[type[Operation], View] = {
     tensor.CastOp: _same,
     tensor.CollapseShapeOp: _collapse,
-    tensor.EmptyOp: _empty,
+    tensor.EmptyOp: lambda op, outside: Elements(dtype_of(op, op.tensor.type), shape_of(op, op.tensor.type), None),
     tensor.ExpandShapeOp: _expand,
     tensor.ExtractSliceOp: _slice,
-    tensor.SplatOp: _splat,
+    tensor.SplatOp: lambda op, outside: outside(op.input).view(shape_of(op, op.result.type), ()),
     memref.CollapseShapeOp: _collapse,
     memref.ExpandShapeOp: _expand,
     memref.CastOp: _same,

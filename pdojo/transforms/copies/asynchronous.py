@@ -59,12 +59,10 @@ class AsyncCopy(Transformation[Leaf]):
         return next((found for found in problems if found is not None), None)
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """Set the flag."""
         site.op.properties["asynchronous"] = UnitAttr()
         rewriter.notify_op_modified(site.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Make the copy an ordinary one again."""
         return SyncCopy().as_move(f"%{site.id}")
 
 
@@ -99,10 +97,8 @@ class SyncCopy(Transformation[Leaf]):
         return None if site.asynchronous else Reason("the op is no copy that runs on its own")
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """Clear the flag."""
         site.op.properties.pop("asynchronous")
         rewriter.notify_op_modified(site.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Make the copy asynchronous again."""
         return AsyncCopy().as_move(f"%{site.id}")

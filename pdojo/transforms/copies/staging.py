@@ -285,7 +285,6 @@ class Staging(Transformation[Scope]):
                 rewriter.insert(copy_nest(copy, site, there, here, own, rewriter), InsertPoint.after(site.op))
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Access the array itself again; its name is given if the copy could be mistaken for another array's."""
         name = self.copy_name(program)
         after = rehearse(self, program, site)
         several = len(list(staged(after, after.nest.arrays[name]))) > 1

@@ -91,7 +91,6 @@ class Unstage(Transformation[Array]):
         _remove(found[0], rewriter)
 
     def inverse(self, program: Program, site: Array) -> Move:
-        """Stage again, with the same name."""
         found = self._found(program, site)
         assert not isinstance(found, Reason)
         return found[1].as_move(f"%{found[0].site.id}")

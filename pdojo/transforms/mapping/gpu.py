@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from pdojo.transforms.api import (
     BEFORE,
+    Machine,
     Mapping,
     Numerics,
     Program,
@@ -28,15 +28,12 @@ class MapThreads(MapScope):
     example_machine: ClassVar = "toy-gpu"
 
     @classmethod
-    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Sequential scopes, on machines with blocks of threads."""
-        if program.machine.gpu.block_threads:
-            yield from super().candidates(program)
+    def missing(cls, machine: Machine) -> str:
+        """Blocks of threads."""
+        return "" if machine.gpu.block_threads else "blocks of threads"
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
-        """Requires a machine with blocks of threads, and no race."""
-        if not program.machine.gpu.block_threads:
-            return Reason(f"{program.machine.name} has no blocks of threads")
+        """Requires that there is no race."""
         # Most scopes cannot be mapped to threads, and races take longer to find.
         if (misplaced := misplaced_mapping(self.mapped(site))) is not None:
             return misplaced

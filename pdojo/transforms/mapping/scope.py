@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from pdojo.transforms.api import (
+    Machine,
     Mapping,
     MappingAttr,
     Move,
@@ -31,8 +31,8 @@ class MapScope(Transformation[Scope]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Sequential scopes."""
-        for scope in program.nest.scopes:
+        """Sequential scopes, on machines that have the mapping."""
+        for scope in program.nest.scopes if not cls.missing(program.machine) else ():
             if scope.mapping is Mapping.SEQUENTIAL:
                 yield scope, cls()
 
@@ -40,6 +40,8 @@ class MapScope(Transformation[Scope]):
         """Requires a sequential scope that may have the mapping; storage is checked on the program after the move."""
         if site.mapping is not Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} is mapped already; unmap it first")
+        if missing := self.missing(program.machine):
+            return Reason(f"{program.machine.name} has no {missing}")
         reason = self.check_mapping(program, site)
         if reason is not None:
             return reason
@@ -48,9 +50,14 @@ class MapScope(Transformation[Scope]):
             return misplaced
         return next((p for p in self.limits(program, mapped) if p.key not in conditions_of(program).problems), None)
 
-    @abstractmethod
-    def check_mapping(self, program: Program, site: Scope) -> Reason | None:
+    @classmethod
+    def missing(cls, machine: Machine) -> str:  # for subclasses
+        """The parts that the mapping needs and the machine lacks, in words; empty if it has them."""
+        return ""
+
+    def check_mapping(self, program: Program, site: Scope) -> Reason | None:  # for subclasses
         """The reason why the mapping itself is not legal; None if it is."""
+        return None
 
     def limits(self, program: Program, mapped: Scope) -> Iterable[Reason]:  # for subclasses
         """Problems that the program after the move certainly has; finding them is cheaper than making the move.
@@ -73,5 +80,4 @@ class MapScope(Transformation[Scope]):
         return site.chain
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Make the scope sequential."""
         return Move("unmap", f"%{site.id}")

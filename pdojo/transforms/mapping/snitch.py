@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from pdojo.transforms.api import Mapping, Numerics, Program, Reason, Scope, has_extremum, loop_limits, region_limits
+from pdojo.transforms.api import (
+    Machine,
+    Mapping,
+    Numerics,
+    Program,
+    Reason,
+    Scope,
+    has_extremum,
+    loop_limits,
+    region_limits,
+)
 from pdojo.transforms.mapping.scope import MapScope
 
 
@@ -32,16 +42,9 @@ class Stream(MapScope):
     example_machine: ClassVar = "toy-snitch"
 
     @classmethod
-    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Sequential scopes, on machines with streams."""
-        if program.machine.snitch.stream_registers:
-            yield from super().candidates(program)
-
-    def check_mapping(self, program: Program, site: Scope) -> Reason | None:
-        """Requires a machine with streams; all else is checked on the program after the move."""
-        if not program.machine.snitch.stream_registers:
-            return Reason(f"{program.machine.name} has no stream registers")
-        return None
+    def missing(cls, machine: Machine) -> str:
+        """Stream registers."""
+        return "" if machine.snitch.stream_registers else "stream registers"
 
     def limits(self, program: Program, mapped: Scope) -> Iterator[Reason]:
         """Limits of the address generators that the streams exceed."""
@@ -68,16 +71,9 @@ class Frep(MapScope):
     example_machine: ClassVar = "toy-snitch"
 
     @classmethod
-    def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Sequential scopes, on machines with hardware loops."""
-        if program.machine.snitch.frep_instructions:
-            yield from super().candidates(program)
-
-    def check_mapping(self, program: Program, site: Scope) -> Reason | None:
-        """Requires a machine with hardware loops; all else is checked on the program after the move."""
-        if not program.machine.snitch.frep_instructions:
-            return Reason(f"{program.machine.name} has no hardware loops")
-        return None
+    def missing(cls, machine: Machine) -> str:
+        """Hardware loops."""
+        return "" if machine.snitch.frep_instructions else "hardware loops"
 
     def limits(self, program: Program, mapped: Scope) -> Iterator[Reason]:
         """Statements and limits that prevent a hardware loop."""

@@ -89,5 +89,4 @@ class Tensorize(Transformation[Scope]):
         rewriter.notify_op_modified(site.op)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Make the scopes sequential."""
         return Unmap().as_move(f"%{site.id}")

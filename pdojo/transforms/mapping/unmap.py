@@ -76,13 +76,11 @@ class Unmap(Transformation[Scope]):
         return reassociates(site.mapping.is_concurrent and program.reorders(site.leaves, site.leaves, relation))
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """Set the attribute."""
         site.op.properties["mapping"] = MappingAttr(Mapping.SEQUENTIAL)
         site.op.properties.pop("intrinsic", None)
         rewriter.notify_op_modified(site.op)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Restore the mapping."""
         parameters = (("intrinsic", site.intrinsic),) if site.intrinsic else ()
         return Move(_MAPPERS[site.mapping], f"%{site.id}", parameters)
 

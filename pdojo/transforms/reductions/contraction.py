@@ -74,7 +74,7 @@ class Contract(Transformation[Leaf]):
             return Reason("the op adds something else than a product")
         if not isinstance(product, Leaf) or product.function != "arith.mulf" or product.accumulate is not None:
             return Reason("no product precedes immediately")
-        term = _term(site, product)
+        term = next((access for access in site.reads if access.key == product.output.key), None)
         if term is None:
             names = " and ".join(f"'{access.array.name}'" for access in site.reads)
             return Reason(f"the product before does not write an element that the sum reads (it reads {names})")
@@ -105,7 +105,6 @@ class Contract(Transformation[Leaf]):
             rewriter.erase(product.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Round twice, through the same temporary."""
         if site.function == "arith.mulf":
             return Expand().as_move(f"%{site.id}")
         product = program.nest.previous_sibling(site)
@@ -120,11 +119,6 @@ def _is_sum(leaf: Leaf) -> bool:
     if leaf.accumulate is None:
         return leaf.function == "arith.addf"
     return leaf.accumulate == "arith.addf" and not leaf.contracted
-
-
-def _term(site: Leaf, product: Leaf) -> Access | None:
-    """The operand of the sum that is the product."""
-    return next((access for access in site.reads if access.key == product.output.key), None)
 
 
 def _position(site: Leaf, product: Leaf) -> int:
@@ -263,5 +257,4 @@ class Expand(Transformation[Leaf]):
         )
 
     def inverse(self, program: Program, site: Leaf) -> Move:  # the same everywhere
-        """Contract again."""
         return Contract().as_move(f"%{site.id}")

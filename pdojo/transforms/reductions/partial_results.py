@@ -207,7 +207,6 @@ class SplitReduction(Transformation[Scope]):
         return declare(program, name, total.dtype, shape, slots, memory, rewriter)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Merge the partial results."""
         return MergeReduction().as_move(f"%{self._ids(program, site)[1]}")
 
 
@@ -299,7 +298,6 @@ class MergeReduction(Transformation[Scope]):
             rewriter.erase(op)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Split again, with the same name."""
         parts = _partials(program, site)
         assert not isinstance(parts, Reason)
         split = SplitReduction(parts.inner.extent, into=parts.step.output.array.name)

@@ -180,7 +180,6 @@ class InlineReduction(Transformation[Leaf]):
         replace_input(site, self.input, Access(array, index), rewriter)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Read the element of the reduction again."""
         value = site.inputs[self.input]
         assert isinstance(value, Access)
         return OutlineReduction(self.input, value.array.name, index_text(value.index)).as_move(f"%{site.id}")
@@ -271,7 +270,6 @@ class OutlineReduction(Transformation[Leaf]):
         rewriter.erase(value.array.buffer.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Recompute the reduction, under the same name."""
         value = site.inputs[self.input]
         assert isinstance(value, Access)
         return InlineReduction(self.input, into=value.array.name).as_move(f"%{site.id}")

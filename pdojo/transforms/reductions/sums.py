@@ -72,14 +72,12 @@ class AbsorbInit(Transformation[Leaf]):
         return None
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """Write one assignment."""
         first = program.nest.previous_sibling(site)
         assert isinstance(first, Leaf)
         rewriter.replace(site.op, _assignment(site, site.output, first.inputs[0], site.id))
         rewriter.erase(first.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Write the two statements again."""
         return ExposeInit().as_move(f"%{site.id}")
 
 
@@ -135,7 +133,6 @@ class ExposeInit(Transformation[Leaf]):
         rewriter.replace(site.op, _accumulation(site, site.output, accumulate, terms, site.id))
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Write one assignment again."""
         return AbsorbInit().as_move(f"%{site.id}")
 
 
@@ -191,7 +188,6 @@ class ForwardSum(Transformation[Leaf]):
         rewriter.erase(site.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Turn it into a copy again."""
         return CopySum().as_move(f"%{site.id}")
 
 
@@ -235,7 +231,6 @@ class CopySum(Transformation[Leaf]):
         return None
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """Write a copy after the step."""
         step = program.nest.next_sibling(site)
         assert isinstance(step, Leaf)
         term = Access(step.output.array, step.output.index, DictionaryAttr({}))
@@ -250,7 +245,6 @@ class CopySum(Transformation[Leaf]):
         rewriter.erase(site.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Compute the value before the step again."""
         return ForwardSum().as_move(f"%{site.id}")
 
 

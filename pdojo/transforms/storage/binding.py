@@ -66,13 +66,11 @@ class BindArray(Transformation[Array]):
         return None if found is None else found[1]
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
-        """Set the property."""
         assert site.buffer.op is not None
         site.buffer.op.properties["constant"] = UnitAttr()
         rewriter.notify_op_modified(site.buffer.op)
 
     def inverse(self, program: Program, site: Array) -> Move:
-        """Compute the array in every call again."""
         return UnbindArray().as_move(site.name)
 
 
@@ -109,11 +107,9 @@ class UnbindArray(Transformation[Array]):
         return next((problem for problem in problems if problem is not None), None)
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
-        """Delete the property."""
         assert site.buffer.op is not None
         site.buffer.op.properties.pop("constant")
         rewriter.notify_op_modified(site.buffer.op)
 
     def inverse(self, program: Program, site: Array) -> Move:
-        """Compute the array at binding again."""
         return BindArray().as_move(site.name)

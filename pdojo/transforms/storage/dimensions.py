@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self, TypeAlias
@@ -127,7 +128,37 @@ def _replaced(values: Sequence[int], at: int, count: int, by: Sequence[int]) -> 
 
 
 @dataclass(frozen=True)
-class TileDim(Transformation[Dimension]):
+class Redeclaration(Transformation[Dimension]):
+    """Base of the moves that give a buffer other dimensions; every access follows."""
+
+    keeps_statements: ClassVar = False
+
+    @abstractmethod
+    def shape(self, buffer: Buffer, at: int) -> tuple[int, ...]:
+        """The new extents; `at` is the number of the site's dimension."""
+
+    def slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:  # for subclasses
+        """The new numbers of slots."""
+        return buffer.reuse
+
+    def index(self, buffer: Buffer, at: int) -> Reindexed:  # for subclasses
+        """The new index of an access."""
+        return lambda index, _: tuple(index)
+
+    def access_reason(self, program: Program, site: Dimension) -> Reason | None:
+        """The reason why an access would be impossible; None if all remain possible."""
+        buffer, at = site.array.buffer, site.index
+        return access_reason(program, buffer, self.shape(buffer, at), self.slots(buffer, at), self.index(buffer, at))
+
+    def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
+        """Redeclare the buffer and rewrite every access to it."""
+        buffer, at = site.array.buffer, site.index
+        shape, slots, index = self.shape(buffer, at), self.slots(buffer, at), self.index(buffer, at)
+        redeclare(program, buffer, shape, slots, index, rewriter)
+
+
+@dataclass(frozen=True)
+class TileDim(Redeclaration):
     """Split a dimension of a buffer in two: the number of the tile, and the place in the tile; every access follows.
 
     `tile_dim@t:0{size=4}`:
@@ -142,7 +173,6 @@ class TileDim(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "tile_dim"
-    keeps_statements: ClassVar = False
     size: int
 
     @classmethod
@@ -163,22 +193,25 @@ class TileDim(Transformation[Dimension]):
         extent = buffer.shape[at]
         if not 1 <= self.size <= extent:
             return Reason(f"'size' must be between 1 and {extent}, the extent")
-        slots = self._slots(buffer, at)
-        digits = self._index(at)
+        digits = self.index(buffer, at)
         lost = None
-        if slots[at]:
+        if buffer.reuse[at]:
             lost = slots_reason(
                 program, buffer, at, self.size, lambda a, extents: (a[at], *digits(a, extents)[at : at + 2])
             )
-        return lost or access_reason(program, buffer, self._shape(buffer, at), slots, self._index(at))
+        return lost or self.access_reason(program, site)
 
-    def _shape(self, buffer: Buffer, at: int) -> tuple[int, ...]:
+    def shape(self, buffer: Buffer, at: int) -> tuple[int, ...]:
+        """Two dimensions: tiles, and places in a tile."""
         return _replaced(buffer.shape, at, 1, (-(-buffer.shape[at] // self.size), self.size))
 
-    def _slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:  # equal slots for both parts
+    def slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:
+        """Equal slots for both parts."""
         return (*buffer.reuse[:at], buffer.reuse[at], *buffer.reuse[at:])
 
-    def _index(self, at: int) -> Reindexed:
+    def index(self, buffer: Buffer, at: int) -> Reindexed:
+        """Each index e becomes e floordiv size, e mod size."""
+
         def digits(index: Sequence[Expr], extents: Sequence[int]) -> tuple[Expr, ...]:
             e = index[at]
             parts = floordiv(e, self.size, extents), modulo(e, self.size, extents)
@@ -196,21 +229,14 @@ class TileDim(Transformation[Dimension]):
 
     promises: ClassVar = Promises(conditions=True, grows=grows, adds=adds, is_local=True)
 
-    def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """Each index e becomes e floordiv size, e mod size."""
-        buffer, at = site.array.buffer, site.index
-        shape = self._shape(buffer, at)
-        redeclare(program, buffer, shape, self._slots(buffer, at), self._index(at), rewriter)
-
     def inverse(self, program: Program, site: Dimension) -> Move:
-        """Collapse the two dimensions, to the previous extent."""
         extent = site.array.shape[site.index]
         restored = -1 if extent % self.size == 0 else extent
         return CollapseDims(restored).as_move(f"{site.array.name}:{site.index}")
 
 
 @dataclass(frozen=True)
-class CollapseDims(Transformation[Dimension]):
+class CollapseDims(Redeclaration):
     """Merge two consecutive dimensions of a buffer; every access follows.
 
     `collapse_dims@t:0`:
@@ -224,7 +250,6 @@ class CollapseDims(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "collapse_dims"
-    keeps_statements: ClassVar = False
     extent: int = -1
 
     @classmethod
@@ -245,30 +270,33 @@ class CollapseDims(Transformation[Dimension]):
         total, size = buffer.shape[at] * buffer.shape[at + 1], buffer.shape[at + 1]
         if self.extent != -1 and not total - size < self.extent <= total:
             return Reason(f"'extent' must be between {total - size + 1} and {total}, within the last tile")
-        joined = self._index(buffer, at)
+        joined = self.index(buffer, at)
         return (
             self._beyond(program, buffer, at)
             or slots_reason(program, buffer, at, size, lambda a, extents: (joined(a, extents)[at], a[at], a[at + 1]))
-            or access_reason(program, buffer, self._shape(buffer, at), self._slots(buffer, at), joined)
+            or self.access_reason(program, site)
         )
 
     def _beyond(self, program: Program, buffer: Buffer, at: int) -> Reason | None:
         """A Reason with an access in the padding to be cut off; None if there is none."""
-        joined = self._index(buffer, at)
+        joined = self.index(buffer, at)
         for leaf, access in accesses_of(program.nest, buffer) if self.extent != -1 else ():
             e = joined(access.index, leaf.extents)[at]
             if index_bounds(leaf, e, self.extent)[1] >= self.extent:
                 return Reason(f"{describe_access(access)} goes beyond the extent {self.extent}")
         return None
 
-    def _shape(self, buffer: Buffer, at: int) -> tuple[int, ...]:
+    def shape(self, buffer: Buffer, at: int) -> tuple[int, ...]:
+        """One dimension, without padding at its end if `extent` is given."""
         total = buffer.shape[at] * buffer.shape[at + 1] if self.extent == -1 else self.extent
         return _replaced(buffer.shape, at, 2, (total,))
 
-    def _slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:  # the slots of the joint dimension
+    def slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:
+        """The slots of the joint dimension."""
         return (*buffer.reuse[:at], *buffer.reuse[at + 1 :])
 
-    def _index(self, buffer: Buffer, at: int) -> Reindexed:
+    def index(self, buffer: Buffer, at: int) -> Reindexed:
+        """Each pair of indices a, b becomes a * size + b."""
         size = buffer.shape[at + 1]
 
         def joined(index: Sequence[Expr], _: Sequence[int]) -> tuple[Expr, ...]:
@@ -286,19 +314,23 @@ class CollapseDims(Transformation[Dimension]):
 
     promises: ClassVar = Promises(conditions=True, grows=grows, adds=adds, is_local=True)
 
-    def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """Each pair of indices a, b becomes a * size + b."""
-        buffer, at = site.array.buffer, site.index
-        shape = self._shape(buffer, at)
-        redeclare(program, buffer, shape, self._slots(buffer, at), self._index(buffer, at), rewriter)
-
     def inverse(self, program: Program, site: Dimension) -> Move:
-        """Tile by the inner extent."""
         return TileDim(site.array.shape[site.index + 1]).as_move(f"{site.array.name}:{site.index}")
 
 
 @dataclass(frozen=True)
-class PadDim(Transformation[Dimension]):
+class Resizing(Redeclaration):
+    """Base of the moves that give a dimension another extent; the accesses stay."""
+
+    to: int
+
+    def shape(self, buffer: Buffer, at: int) -> tuple[int, ...]:
+        """The new extent at its place."""
+        return _replaced(buffer.shape, at, 1, (self.to,))
+
+
+@dataclass(frozen=True)
+class PadDim(Resizing):
     """Make a dimension of a buffer longer; no access uses the padding.
 
     `pad_dim@t:1{to=8}`:
@@ -310,8 +342,6 @@ class PadDim(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "pad_dim"
-    keeps_statements: ClassVar = False
-    to: int
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
@@ -334,7 +364,7 @@ class PadDim(Transformation[Dimension]):
             return Reason(f"dimension {site.index} of '{site.array.name}' has slots, no memory that could be padded")
         if self.to <= extent:
             return Reason(f"'to' must be more than {extent}, the extent")
-        return _resize_reason(program, site, self.to)
+        return self.access_reason(program, site)
 
     def grows(self, program: Program, site: Dimension) -> bool:
         """True if the memory is limited."""
@@ -347,17 +377,12 @@ class PadDim(Transformation[Dimension]):
 
     promises: ClassVar = Promises(conditions=True, grows=grows, adds=adds, is_local=True)
 
-    def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """Set the extent; the accesses stay."""
-        _resize(program, site, self.to, rewriter)
-
     def inverse(self, program: Program, site: Dimension) -> Move:
-        """Cut the padding off."""
         return UnpadDim(site.array.shape[site.index]).as_move(f"{site.array.name}:{site.index}")
 
 
 @dataclass(frozen=True)
-class UnpadDim(Transformation[Dimension]):
+class UnpadDim(Resizing):
     """Cut off the end of a dimension of a buffer, which no access uses.
 
     `unpad_dim@t:0{to=8}`:
@@ -371,9 +396,7 @@ class UnpadDim(Transformation[Dimension]):
 
     name: ClassVar[str] = "unpad_dim"
     undoes: ClassVar = True
-    keeps_statements: ClassVar = False
     promises: ClassVar = Promises(conditions=True, grows=False, is_local=True)
-    to: int
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
@@ -398,25 +421,7 @@ class UnpadDim(Transformation[Dimension]):
             greatest = index_bounds(leaf, access.index[at], self.to)[1]
             if greatest >= self.to:
                 return Reason(f"{describe_access(access)} goes up to index {greatest}")
-        return _resize_reason(program, site, self.to)
-
-    def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """Set the extent; the accesses stay."""
-        _resize(program, site, self.to, rewriter)
+        return self.access_reason(program, site)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
-        """Pad again."""
         return PadDim(site.array.shape[site.index]).as_move(f"{site.array.name}:{site.index}")
-
-
-def _resize_reason(program: Program, site: Dimension, extent: int) -> Reason | None:
-    """The reason why vectors across rows forbid an extent that moves the rows apart; None if none do."""
-    buffer = site.array.buffer
-    shape = _replaced(buffer.shape, site.index, 1, (extent,))
-    return access_reason(program, buffer, shape, buffer.reuse, lambda index, _: tuple(index))
-
-
-def _resize(program: Program, site: Dimension, extent: int, rewriter: PatternRewriter) -> None:
-    buffer = site.array.buffer
-    shape = _replaced(buffer.shape, site.index, 1, (extent,))
-    redeclare(program, buffer, shape, buffer.reuse, lambda index, _: tuple(index), rewriter)

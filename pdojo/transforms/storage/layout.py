@@ -7,33 +7,24 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from pdojo.transforms.api import (
-    Access,
     Buffer,
-    BufferOp,
     Dimension,
-    Input,
-    Leaf,
     Mapping,
     Memory,
-    MemRefType,
     Move,
-    PatternRewriter,
     Program,
     Promises,
     Reason,
-    Transformation,
     accesses_of,
-    chain_ops,
     lane_problem,
-    names_of,
-    rebuilt,
     register_problem,
 )
+from pdojo.transforms.storage.dimensions import Redeclaration, Reindexed
 from pdojo.transforms.storage.location import callers_memory, hinted, swizzled, temporaries
 
 
 @dataclass(frozen=True)
-class SwapDims(Transformation[Dimension]):
+class SwapDims(Redeclaration):
     """Exchange a dimension of a buffer with the next one; every access follows.
 
     `swap_dims@t:0`:
@@ -45,7 +36,6 @@ class SwapDims(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "swap_dims"
-    keeps_statements: ClassVar = False
     promises: ClassVar = Promises(conditions=True, grows=False, is_local=True)
 
     @classmethod
@@ -74,23 +64,19 @@ class SwapDims(Transformation[Dimension]):
                     return problem
         return swizzled(buffer) or hinted(program, buffer)
 
-    def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """Redeclare the buffer and permute every access to it."""
-        buffer = site.array.buffer
-        order = _order(buffer, site.index)
-        old = buffer.op
-        assert old is not None
-        shape = [buffer.shape[d] for d in order]
-        element = MemRefType(old.array_type.element_type, shape)
-        slots = [buffer.reuse[d] for d in order]
-        new = BufferOp(names_of(old.array_names), element, buffer.memory, slots, constant=buffer.constant)
-        affected = dict.fromkeys(leaf for leaf, _ in accesses_of(program.nest, buffer))
-        for leaf in affected:
-            _permute(leaf, buffer, order, rewriter)
-        rewriter.replace(old, new)
+    def shape(self, buffer: Buffer, at: int) -> tuple[int, ...]:
+        """The extents in the other order."""
+        return tuple(buffer.shape[d] for d in _order(buffer, at))
+
+    def slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:
+        """The slots in the other order."""
+        return tuple(buffer.reuse[d] for d in _order(buffer, at))
+
+    def index(self, buffer: Buffer, at: int) -> Reindexed:
+        """The indices in the other order."""
+        return lambda index, _: tuple(index[d] for d in _order(buffer, at))
 
     def inverse(self, program: Program, site: Dimension) -> Move:
-        """Exchange them again."""
         return SwapDims().as_move(f"{site.array.name}:{site.index}")
 
 
@@ -98,15 +84,3 @@ def _order(buffer: Buffer, index: int) -> tuple[int, ...]:
     order = list(range(len(buffer.shape)))
     order[index], order[index + 1] = order[index + 1], order[index]
     return tuple(order)
-
-
-def _permute(leaf: Leaf, buffer: Buffer, order: tuple[int, ...], rewriter: PatternRewriter) -> None:
-    def permuted(value: Input) -> Input:
-        if isinstance(value, Access) and value.array.buffer is buffer:
-            return Access(value.array, tuple(value.index[d] for d in order), value.hints)
-        return value
-
-    output = permuted(leaf.output)
-    assert isinstance(output, Access)
-    new = rebuilt(leaf, chain_ops(leaf), output.index, [permuted(i) for i in leaf.inputs])
-    rewriter.replace(leaf.op, new)

@@ -126,13 +126,11 @@ class SetLocation(Transformation[Array]):
     promises: ClassVar = Promises(conditions=argues, grows=False, is_local=True)
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
-        """Set the attribute."""
         assert site.buffer.op is not None
         site.buffer.op.properties["memory"] = MemoryAttr(Memory(self.location))
         rewriter.notify_op_modified(site.buffer.op)
 
     def inverse(self, program: Program, site: Array) -> Move:
-        """Move the buffer back."""
         return SetLocation(site.buffer.memory.value).as_move(site.name)
 
 

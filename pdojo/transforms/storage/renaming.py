@@ -113,7 +113,6 @@ class RenameArray(Transformation[Leaf]):
         redirect(program.nest.leaves, targets, rewriter)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Let one array hold the values of both again."""
         return MergeArrays(site.output.array.name).as_move(self._name(program, site))
 
 
@@ -199,7 +198,6 @@ class MergeArrays(Transformation[Array]):
         rewriter.erase(site.buffer.op)
 
     def inverse(self, program: Program, site: Array) -> Move:
-        """Give the values an array of their own again."""
         (web,) = webs_of(program, site)
         assert web.first is not None
         return RenameArray(site.name).as_move(f"%{web.first.id}")

@@ -178,7 +178,6 @@ class ShareBuffer(Transformation[Array]):
         return Reason(f"iterations of {describe_scope(race.scope)} would share memory", str(race.conflict))
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
-        """Write one declaration for both."""
         host = program.nest.arrays[self.with_].buffer
         names = [*host.names, site.name]
         old = host.guests if host.op is None else host.op
@@ -189,7 +188,6 @@ class ShareBuffer(Transformation[Array]):
         rewriter.erase(site.buffer.op)
 
     def inverse(self, program: Program, site: Array) -> Move:
-        """Give the array memory of its own again."""
         return UnshareBuffer().as_move(site.name)
 
 
@@ -229,7 +227,6 @@ class UnshareBuffer(Transformation[Array]):
         return pinned(nest, site)
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
-        """Write two declarations."""
         host = site.buffer
         old = host.guests if host.op is None else host.op
         assert old is not None
@@ -240,5 +237,4 @@ class UnshareBuffer(Transformation[Array]):
         rewriter.erase(old)
 
     def inverse(self, program: Program, site: Array) -> Move:
-        """Share the memory again."""
         return ShareBuffer(next(name for name in site.buffer.names if name != site.name)).as_move(site.name)

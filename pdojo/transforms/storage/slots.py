@@ -171,11 +171,9 @@ class ReuseDims(Transformation[Dimension]):
     promises: ClassVar = Promises(conditions=argues, grows=False, is_local=True)
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """Set one slot."""
         _set_slots(site, 1, rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
-        """Give the dimension its slots back."""
         return _restored(site)
 
 
@@ -239,11 +237,9 @@ class FoldDim(Transformation[Dimension]):
     promises: ClassVar = Promises(conditions=True, grows=grows, adds=0, is_local=True)
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """Set the slots."""
         _set_slots(site, self.slots, rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
-        """Restore the number of slots."""
         return _restored(site)
 
 
@@ -307,9 +303,7 @@ class MaterializeDims(Transformation[Dimension]):
     promises: ClassVar = Promises(conditions=True, grows=grows, adds=0, is_local=True)
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """Set a slot for every index."""
         _set_slots(site, 0, rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
-        """Restore the number of slots."""
         return _restored(site)

@@ -90,12 +90,10 @@ class SwizzleDim(Transformation[Dimension]):
         return None
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """Set the swizzle; accesses stay."""
         buffer = site.array.buffer
         _set_swizzles(buffer, {**buffer.swizzles, site.index: Swizzle(self.by, self.granule)}, rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
-        """Restore row-major order."""
         return UnswizzleDim().as_move(f"{site.array.name}:{site.index}")
 
 
@@ -127,11 +125,9 @@ class UnswizzleDim(Transformation[Dimension]):
         return hinted(program, site.array.buffer)
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """Clear the swizzle."""
         buffer = site.array.buffer
         _set_swizzles(buffer, {d: s for d, s in buffer.swizzles.items() if d != site.index}, rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
-        """Swizzle again."""
         swizzle = site.array.buffer.swizzles[site.index]
         return SwizzleDim(swizzle.by, swizzle.granule).as_move(f"{site.array.name}:{site.index}")

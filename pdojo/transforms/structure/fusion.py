@@ -170,7 +170,6 @@ class JoinScopes(Transformation[Scope]):
         rewriter.erase(second.op)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Split after the children that the scope has before the fusion."""
         second = program.nest.next_sibling(site)
         assert isinstance(second, Scope)
         after = len(site.children)
@@ -319,5 +318,4 @@ class SplitScopes(Transformation[Scope]):
         replace_variable(second, site.op.iv, rewriter)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Fuse the two parts again."""
         return JoinScopes(self.shift).as_move(f"%{site.id}")

@@ -127,7 +127,6 @@ class HoistNodes(Transformation[Scope]):
             rewriter.insert(node.op, InsertPoint.before(site.op))
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Run them in each iteration again."""
         return SinkNodes(self.after).as_move(f"%{site.id}")
 
 
@@ -175,5 +174,4 @@ class SinkNodes(Transformation[Scope]):
             rewriter.insert(node.op, InsertPoint.before(site.children[0].op))
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Move the nodes out of the scope again."""
         return HoistNodes(self.count).as_move(f"%{site.id}")

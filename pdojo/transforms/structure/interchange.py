@@ -133,7 +133,6 @@ class SwapScopes(Transformation[Scope]):
         place_guards(guards, chain, (depth, depth + 1), rewriter)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Interchange again."""
         inner = only_scope(site)
         assert inner is not None
         return SwapScopes().as_move(f"%{inner.id}")

@@ -17,9 +17,7 @@ from pdojo.transforms.api import (
     Mapping,
     Memory,
     Move,
-    Nest,
     Node,
-    Operation,
     PatternRewriter,
     Program,
     Promises,
@@ -152,7 +150,7 @@ class PeelScope(Transformation[Scope]):
         nest = nest_of(program.kernel)
         parts = ((site.op, self.after, var(site.depth)), (copy, site.extent - self.after, var(site.depth) + self.after))
         for op, extent, value in parts:
-            part = _node(nest, op)
+            part = next(s for s in nest.scopes if s.op is op)
             op.properties["extent"] = IntegerAttr(extent, IndexType())
             chain = (*chain_ops(part), op)
             value = value.substitute({}, [s.count for s in chain])
@@ -161,7 +159,6 @@ class PeelScope(Transformation[Scope]):
             set_guard(op, guard, chain, rewriter)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Join the parts."""
         return UnpeelScope().as_move(f"%{site.id}")
 
 
@@ -218,7 +215,6 @@ class UnpeelScope(Transformation[Scope]):
         rewriter.erase(second.op)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Peel again."""
         return PeelScope(site.extent).as_move(f"%{site.id}")
 
 
@@ -274,10 +270,6 @@ def _erase_unnamed(scope: ScopeOp, rewriter: PatternRewriter) -> None:
             rewriter.erase(op)
         elif isinstance(op, ScopeOp):
             _erase_unnamed(op, rewriter)
-
-
-def _node(nest: Nest, op: Operation) -> Scope:
-    return next(s for s in nest.scopes if s.op is op)
 
 
 def _merge(found: Match, at: int, depth: int, outside: Sequence[ScopeOp], rewriter: PatternRewriter) -> None:

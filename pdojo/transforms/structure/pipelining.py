@@ -151,7 +151,6 @@ class Pipeline(Transformation[Scope]):
         rewriter.erase(site.op)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Run the parts together again."""
         part = self._parts(program, site)[0]
         wrapped = part.needs_wrapper([s.extent for s in site.chain[:-1]], site.extent + self.stages - 1)
         return Unpipeline(self.stages, 1 if wrapped else self.after).as_move(f"%{site.id}")
@@ -235,7 +234,6 @@ class Unpipeline(Transformation[Scope]):
         rewriter.erase(site.op)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Make the pipeline again."""
         parts = self._parts(site)
         assert parts is not None
         after = len(parts[0].children)

@@ -112,7 +112,6 @@ class SwapNodes(Transformation[Scope | Leaf]):
         return site.chain
 
     def inverse(self, program: Program, site: Scope | Leaf) -> Move:
-        """Exchange them again."""
         second = program.nest.next_sibling(site)
         assert second is not None
         return SwapNodes().as_move(f"%{second.id}")

@@ -138,7 +138,6 @@ class FillTail(Transformation[Leaf]):
         return [fresh_id(program.nest.by_id, f"{node.id}.f") for node in (*_own_scopes(site), site)]
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """Insert the nest."""
         own, needless, (*names, name) = _own_scopes(site), _needless(site), self._ids(program, site)
         outside = chain_ops(own[0])
         scopes = [
@@ -157,7 +156,6 @@ class FillTail(Transformation[Leaf]):
             set_guard(chain[scope.depth], kept, chain[: scope.depth + 1], rewriter)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Delete the assignment."""
         return DeleteOp().as_move(f"%{self._ids(program, site)[-1]}")
 
 
@@ -255,12 +253,10 @@ class DropGuard(Transformation[Scope]):
         return _numerics(self._effect(program, site))
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """Keep the other constraints."""
         kept = [g for number, g in enumerate(site.guard) if number != self.constraint]
         set_guard(site.op, kept, (*chain_ops(site), site.op), rewriter)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Add the constraint again."""
         (text,) = guard_texts((site.guard[self.constraint],))
         return AddGuard(text).as_move(f"%{site.id}")
 
@@ -331,10 +327,8 @@ class AddGuard(Transformation[Scope]):
         return _numerics(self._effect(program, site))
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """Add the constraint."""
         set_guard(site.op, [*site.guard, self._constraint(site)], (*chain_ops(site), site.op), rewriter)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Drop the constraint again."""
         after = self.resolve(rewritten(program, self, site), f"%{site.id}")
         return DropGuard(after.guard.index(self._constraint(site))).as_move(f"%{site.id}")

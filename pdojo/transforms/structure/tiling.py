@@ -137,7 +137,6 @@ class TileScope(Transformation[Scope]):
         rewriter.erase(site.op)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Collapse the two scopes."""
         return CollapseScopes(self.tail).as_move(f"%{self._ids(program, site)[0]}")
 
 
@@ -236,7 +235,6 @@ class CollapseScopes(Transformation[Scope]):
         return (before if before not in taken else "") or fresh_id(taken, f"{site.id}*{inner.id}")
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Tile by the inner extent."""
         inner = only_scope(site)
         assert inner is not None
         return TileScope(inner.extent, self.tail).as_move(f"%{self._identifier(program, site, inner)}")

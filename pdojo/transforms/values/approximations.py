@@ -23,33 +23,54 @@ from pdojo.transforms.api import (
 _REFINEMENTS = {short: FUNCTIONS[short].denotes for short in APPROXIMATIONS.values()}
 
 
-def _replace(site: Leaf, functions: Mapping[str, str], rewriter: PatternRewriter) -> None:
-    """Give the statement the function that `functions` has for its own."""
-    assert site.function is not None
-    rewriter.replace(
-        site.op,
-        build_op(
-            (site.output.array, site.output.index),
-            site.inputs,
-            chain_ops(site),
-            function=functions[site.function],
-            accumulate=site.accumulate,
-            hints=site.op.access_hints,
-            identifier=site.id,
-        ),
-    )
+@dataclass(frozen=True)
+class Exchange(Transformation[Leaf]):
+    """Base of the moves that exchange a function and its shorter form."""
 
+    keeps_statements: ClassVar = False
+    promises: ClassVar = Promises(conditions=True, adds=0)
+    functions: ClassVar[Mapping[str, str]]
+    """The new function of each function."""
+    form: ClassVar[str]
+    """The new function in words."""
 
-def _refusal(site: Leaf, functions: Mapping[str, str], other: str) -> Reason | None:
-    if site.function is None or site.function not in functions:
-        return Reason(f"the op computes no function that has {other}: {', '.join(sorted(functions))}")
-    if site.output.array.dtype == "f64":
-        return Reason(f"in f64, '{site.function}' is the same function as '{functions[site.function]}'")
-    return None
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
+        """Statements with a function that has another form."""
+        for leaf in program.nest.leaves:
+            if leaf.function in cls.functions:
+                yield leaf, cls()
+
+    def check(self, program: Program, site: Leaf) -> Reason | None:
+        """Requires a function that has another form in the type of the statement."""
+        if site.function is None or site.function not in self.functions:
+            return Reason(f"the op computes no function that has {self.form}: {', '.join(sorted(self.functions))}")
+        if site.output.array.dtype == "f64":
+            return Reason(f"in f64, '{site.function}' is the same function as '{self.functions[site.function]}'")
+        return None
+
+    def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
+        """Another error."""
+        return Numerics.APPROXIMATES
+
+    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        assert site.function is not None
+        rewriter.replace(
+            site.op,
+            build_op(
+                (site.output.array, site.output.index),
+                site.inputs,
+                chain_ops(site),
+                function=self.functions[site.function],
+                accumulate=site.accumulate,
+                hints=site.op.access_hints,
+                identifier=site.id,
+            ),
+        )
 
 
 @dataclass(frozen=True)
-class Approximate(Transformation[Leaf]):
+class Approximate(Exchange):
     """Compute a function by its shorter form, which has a larger error.
 
     `approximate@y`:
@@ -60,37 +81,17 @@ class Approximate(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "approximate"
-    keeps_statements: ClassVar = False
-    promises: ClassVar = Promises(conditions=True, adds=0)
+    functions: ClassVar = APPROXIMATIONS
+    form: ClassVar = "a shorter form"
     finishes: ClassVar = True
     exchanges: ClassVar = "values"
 
-    @classmethod
-    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Functions with a shorter form."""
-        for leaf in program.nest.leaves:
-            if leaf.function in APPROXIMATIONS:
-                yield leaf, cls()
-
-    def check(self, program: Program, site: Leaf) -> Reason | None:
-        """Requires a function with a shorter form."""
-        return _refusal(site, APPROXIMATIONS, "a shorter form")
-
-    def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
-        """Another error."""
-        return Numerics.APPROXIMATES
-
-    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """Set another function."""
-        _replace(site, APPROXIMATIONS, rewriter)
-
     def inverse(self, program: Program, site: Leaf) -> Move:  # the same everywhere
-        """Compute the function itself again."""
         return Refine().as_move(f"%{site.id}")
 
 
 @dataclass(frozen=True)
-class Refine(Transformation[Leaf]):
+class Refine(Exchange):
     """Compute a function itself, not by its shorter form.
 
     `refine@y`:
@@ -101,29 +102,9 @@ class Refine(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "refine"
+    functions: ClassVar = _REFINEMENTS
+    form: ClassVar = "a longer form"
     undoes: ClassVar = True
-    keeps_statements: ClassVar = False
-    promises: ClassVar = Promises(conditions=True, adds=0)
-
-    @classmethod
-    def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Shorter forms."""
-        for leaf in program.nest.leaves:
-            if leaf.function in _REFINEMENTS:
-                yield leaf, cls()
-
-    def check(self, program: Program, site: Leaf) -> Reason | None:
-        """Requires a shorter form."""
-        return _refusal(site, _REFINEMENTS, "a longer form")
-
-    def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
-        """The class of `approximate`."""
-        return Numerics.APPROXIMATES
-
-    def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """Set another function."""
-        _replace(site, _REFINEMENTS, rewriter)
 
     def inverse(self, program: Program, site: Leaf) -> Move:  # the same everywhere
-        """Take the shorter form again."""
         return Approximate().as_move(f"%{site.id}")

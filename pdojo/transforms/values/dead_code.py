@@ -122,7 +122,6 @@ class DeleteOp(Transformation[Leaf]):
             rewriter.erase(array.buffer.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Insert the statement again at the same place."""
         node, array = topmost(site), self._declaration(program, site)
         following = program.nest.next_sibling(node)
         neighbour = following or program.nest.siblings(node)[node.position - 1]
@@ -226,7 +225,6 @@ class InsertOp(Transformation[Scope | Leaf]):
         reindex([node], {}, chain, rewriter)
 
     def inverse(self, program: Program, site: Scope | Leaf) -> Move:
-        """Delete the statement; an array that was declared before stays declared."""
         fragment = self._fragment(program, site)
         view = nest_of(fragment)
         (leaf,) = leaves_of(view.children[0])

@@ -188,7 +188,6 @@ class InlineOp(Transformation[Leaf]):
         replace_input(site, self.input, Access(array, index), rewriter)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Read the producer's element again."""
         value = site.inputs[self.input]
         assert isinstance(value, Access)
         return OutlineOp(self.input, value.array.name, index_text(value.index)).as_move(f"%{site.id}")
@@ -322,7 +321,6 @@ class OutlineOp(Transformation[Leaf]):
             rewriter.erase(value.array.buffer.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Recompute the value, under the same name."""
         value = site.inputs[self.input]
         element = named_element(program, site, self.array, self.index)
         assert isinstance(element, Access)

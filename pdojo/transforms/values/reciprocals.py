@@ -9,11 +9,9 @@ from typing import ClassVar, Self
 from pdojo.transforms.api import (
     Access,
     Constant,
-    Expr,
     Input,
     Leaf,
     Move,
-    NotationError,
     Numerics,
     PatternRewriter,
     Program,
@@ -23,10 +21,8 @@ from pdojo.transforms.api import (
     chain_ops,
     describe_access,
     locate,
-    parse_index,
-    sentence,
 )
-from pdojo.transforms.values.inlining import index_text, input_reason, precomputed
+from pdojo.transforms.values.inlining import index_text, input_reason, named_element, precomputed
 from pdojo.transforms.values.recomputation import Recomputation, recomputation, same_value
 
 _DIVIDE = "arith.divf"
@@ -114,17 +110,9 @@ class Reciprocal(Transformation[Leaf]):
             return Reason("'input' is 0 or 1")
         if (reason := input_reason(site, 1)) is not None:
             return reason
-        array = program.nest.arrays.get(self.array)
-        if array is None:
-            return Reason(f"there is no array '{self.array}'")
-        try:
-            element = self._element(program, site)
-        except NotationError as error:
-            return Reason(f"'index' cannot be read: {sentence(error)}")
-        if len(element.index) != len(array.shape):
-            return Reason(
-                f"'{array.name}' has {len(array.shape)} dimensions, the index '{self.index}' has {len(element.index)}"
-            )
+        element = named_element(program, site, self.array, self.index)
+        if isinstance(element, Reason):
+            return element
         value = _reciprocal_of(program, site, element)
         if isinstance(value, Reason):
             return value
@@ -132,22 +120,16 @@ class Reciprocal(Transformation[Leaf]):
             return Reason(f"{describe_access(element)} is not one over the divisor")
         return None
 
-    def _element(self, program: Program, site: Leaf) -> Access:
-        tables = program.nest.tables
-        index: tuple[Expr, ...] = parse_index(self.index, site.extents, tables) if self.index else ()
-        return Access(program.nest.arrays[self.array], index)
-
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
         """Reciprocal rounding: the reciprocal is rounded, and so is the product."""
         return Numerics.RECIPROCAL
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """Set another function and another operand."""
-        factor, reciprocal = site.inputs[0], self._element(program, site)
+        factor, reciprocal = site.inputs[0], named_element(program, site, self.array, self.index)
+        assert isinstance(reciprocal, Access)
         _with_function(site, _MULTIPLY, (factor, reciprocal) if self.input else (reciprocal, factor), rewriter)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Divide again."""
         return Divide(self.input).as_move(f"%{site.id}")
 
 
@@ -189,16 +171,13 @@ class Divide(Transformation[Leaf]):
         if not isinstance(factor, Access):
             return Reason("the input is no element of an array")
         value = _reciprocal_of(program, site, factor)
-        if isinstance(value, Reason):
-            return value
-        return None
+        return value if isinstance(value, Reason) else None
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
         """The class of `reciprocal`."""
         return Numerics.RECIPROCAL
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """Set another function and another operand."""
         factor = site.inputs[self.input]
         assert isinstance(factor, Access)
         value = _reciprocal_of(program, site, factor)
@@ -206,7 +185,6 @@ class Divide(Transformation[Leaf]):
         _with_function(site, _DIVIDE, (site.inputs[1 - self.input], value), rewriter)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Multiply by the reciprocal again."""
         factor = site.inputs[self.input]
         assert isinstance(factor, Access)
         return Reciprocal(factor.array.name, index_text(factor.index), self.input).as_move(f"%{site.id}")

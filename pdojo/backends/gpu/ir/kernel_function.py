@@ -59,7 +59,6 @@ class _HostFunction(LoopBuilder):
         return self.function()
 
     def memory(self, access: Access, leaf: Leaf) -> SSAValue:
-        """The memref of an access."""
         return self.memories[access.array.buffer]
 
     def nodes(self, nodes: Sequence[Node]) -> None:

@@ -44,7 +44,6 @@ class ThreadBuilder(BlockWalk[SSAValue], LoopBuilder):
         return value
 
     def memory(self, access: Access, leaf: Leaf) -> SSAValue:
-        """The memref of an access."""
         return self.memories[access.array.buffer]
 
     def position(self, access: Access, leaf: Leaf) -> list[SSAValue]:
@@ -72,10 +71,8 @@ class ThreadBuilder(BlockWalk[SSAValue], LoopBuilder):
         return self.append(arith.CmpiOp(self.digit(test.digit), self.constants.index(test.bound), "ult"))
 
     def condition(self, constraints: Sequence[Expr]) -> SSAValue:
-        """The condition that all constraints hold."""
         return self.indices.condition(constraints)
 
     def where(self, conditions: Sequence[SSAValue]) -> AbstractContextManager[None]:
-        """A context in which appended code runs only in threads that meet all conditions."""
         whole = reduce(lambda one, other: self.append(arith.AndIOp(one, other)), conditions)
         return self.conditional(whole)

@@ -6,7 +6,7 @@ different functions to each other, in order; accumulations of one function commu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -130,9 +130,5 @@ def _describe(space: str, numbers: Iterator[int], memory: MemoryEvents) -> str:
         index = [str(next(numbers)) for _ in array.shape]
         return f"the final {array.name}[{', '.join(index)}]"
     event = next(e for e in memory.events if e.name == space)
-    iteration = _some(numbers, event.leaf.depth)
+    iteration = [next(numbers) for _ in range(event.leaf.depth)]
     return f"{event.kind.value} of {describe_access(event.access)} at iteration ({', '.join(map(str, iteration))})"
-
-
-def _some(numbers: Iterator[int], count: int) -> Sequence[int]:
-    return [next(numbers) for _ in range(count)]
