@@ -1,13 +1,15 @@
 """The worker process: reads requests from standard input, answers on its original standard output.
 
-`pdojo.backends.measure.worker` starts it. Requests and answers are JSON objects, one per line. The output of candidates
-goes to standard error.
+`pdojo.backends.measure.worker` starts it. Requests are pickled objects, answers JSON objects, one per line. The output
+of candidates goes to standard error.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import pickle
 import sys
 import threading
 import traceback
@@ -42,7 +44,7 @@ def main(settings: dict[str, Any]) -> None:
     tools, cache = Tools(compiler, peers, references, settings["memory_limit"], simulator), Cache()
     answers.send({"event": "ready"})
     while True:
-        answers.send(_serve(json.loads(requests.get()), session, tools, cache, answers))
+        answers.send(_serve(pickle.loads(base64.b64decode(requests.get())), session, tools, cache, answers))
 
 
 @dataclass(frozen=True)
@@ -59,21 +61,25 @@ class SealedOutput:
 
 
 def _serve(
-    request: dict[str, Any], session: type[WorkerSession] | None, tools: Tools, cache: Cache, answers: SealedOutput
+    request: Simulation | Assembly | Comparison,
+    session: type[WorkerSession] | None,
+    tools: Tools,
+    cache: Cache,
+    answers: SealedOutput,
 ) -> dict[str, Any]:
     def report(index: int, phase: str) -> None:
         answers.send({"event": "phase", "index": index, "phase": phase})
 
     try:
-        if "simulate" in request:
+        if isinstance(request, Simulation):
             simulate = required(tools.simulator, "a simulator")
-            outcome = simulate(Simulation.from_json(request), lambda phase: report(0, phase))
+            outcome = simulate(request, lambda phase: report(0, phase))
             return {"event": "done", "outcomes": [outcome.to_json()]}
         session = required(session, "a session (Worker(session=...))")
-        if "assemble" in request:
+        if isinstance(request, Assembly):
             report(0, "compile")
-            return {"event": "assembled", **assemble(Assembly.from_json(request), session, tools)}
-        outcomes = session(Comparison.from_json(request), tools, cache, report).run()
+            return {"event": "assembled", **assemble(request, session, tools)}
+        outcomes = session(request, tools, cache, report).run()
     except Fatal as error:
         return {"event": "fatal", "index": error.index, "outcome": error.outcome.to_json()}
     except PdojoError as error:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import pickle
 import select
 import signal
 import subprocess
@@ -82,10 +84,10 @@ class WorkerProcess:
         """Whether the process is running."""
         return self._process.poll() is None
 
-    def send(self, message: Mapping[str, Any]) -> None:
+    def send(self, request: object) -> None:
         """Send a request. Raises Died if the process has ended."""
         try:
-            self._requests.write(json.dumps(message).encode() + b"\n")
+            self._requests.write(base64.b64encode(pickle.dumps(request)) + b"\n")
             self._requests.flush()
         except OSError:
             raise Died from None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias
 
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.machines.machine_file import machine_from_json, machine_to_json
+from pdojo.dialect.machines.machine_file import machine_to_json
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
@@ -162,17 +162,6 @@ class Assembly:
     program: MeasuredProgram
     effort: Literal["search", "full"] = "full"
 
-    def to_json(self) -> JSON:
-        """A JSON object that `from_json` reads."""
-        return {"assemble": _contender_to_json(self.program), "effort": self.effort}
-
-    @staticmethod
-    def from_json(data: JSON) -> Assembly:
-        """The request that `to_json` wrote."""
-        program = _contender_from_json(data["assemble"])
-        assert isinstance(program, MeasuredProgram)
-        return Assembly(program, data["effort"])
-
 
 @dataclass(frozen=True)
 class Simulation:
@@ -190,24 +179,6 @@ class Simulation:
     largest_error: float | None = None
     """Largest relative error: a result is wrong above it, even if the tolerance for rounding is larger."""
 
-    def to_json(self) -> JSON:
-        """A JSON object that `from_json` reads."""
-        rest = {k: getattr(self, k) for k in ("seed", "limit", "exact", "largest_error")}
-        return {
-            "simulate": _contender_to_json(self.program),
-            "reference": self.reference and self.reference.text,
-            **rest,
-        }
-
-    @staticmethod
-    def from_json(data: JSON) -> Simulation:
-        """The request that `to_json` wrote."""
-        program = _contender_from_json(data["simulate"])
-        assert isinstance(program, MeasuredProgram)
-        rest = {k: data[k] for k in ("seed", "limit", "exact", "largest_error")}
-        reference = None if data["reference"] is None else KernelReference(data["reference"])
-        return Simulation(program, reference, **rest)
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -217,49 +188,7 @@ class Comparison:
     options: Options
     reference: Reference | None
 
-    def to_json(self) -> JSON:
-        """A JSON object that `from_json` reads."""
-        return {
-            "contenders": [_contender_to_json(contender) for contender in self.contenders],
-            "options": asdict(self.options),
-            "reference": None if self.reference is None else asdict(self.reference),
-        }
-
-    @staticmethod
-    def from_json(data: JSON) -> Comparison:
-        """The comparison that `to_json` wrote."""
-        contenders = tuple(_contender_from_json(contender) for contender in data["contenders"])
-        match data["reference"]:
-            case {"text": text, "compiled": compiled}:
-                reference = KernelReference(text, compiled)
-            case {"name": name, "workload": workload}:
-                reference = NamedReference(name, workload)
-            case _:
-                reference = None
-        return Comparison(contenders, _options_from_json(data["options"]), reference)
-
     def without(self, indices: Sequence[int]) -> Comparison:
         """The comparison without the contenders at `indices`."""
         kept = tuple(s for i, s in enumerate(self.contenders) if i not in indices)
         return Comparison(kept, self.options, self.reference)
-
-
-def _options_from_json(data: JSON) -> Options:
-    ranges = tuple((str(name), float(low), float(high)) for name, low, high in data["ranges"])
-    return replace(Options(**{name: value for name, value in data.items() if name != "ranges"}), ranges=ranges)
-
-
-def _contender_to_json(contender: Contender) -> JSON:
-    if isinstance(contender, MeasuredProgram):
-        program = {"text": contender.text, "machine": machine_to_json(contender.machine)}
-        assembled = isinstance(contender, Assembled)
-        return {**program, "code": contender.code, "seconds": contender.seconds} if assembled else program
-    return asdict(contender)
-
-
-def _contender_from_json(data: JSON) -> Contender:
-    if "code" in data:
-        return Assembled(data["text"], machine_from_json(data["machine"]), data["code"], data["seconds"])
-    if "text" in data:
-        return MeasuredProgram(data["text"], machine_from_json(data["machine"]))
-    return Peer(**data)

@@ -193,7 +193,7 @@ class Worker:
         process = self._running(wanted.options.threads if isinstance(wanted, Comparison) else 1)
         event: PhaseEvent | None = None
         try:
-            process.send(wanted.to_json())
+            process.send(wanted)
             while True:
                 message = process.receive(self._limit(event))
                 if message["event"] == "fatal":

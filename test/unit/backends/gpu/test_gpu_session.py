@@ -89,7 +89,7 @@ class Measured:
     ) -> list[Outcome]:
         self.phases = []
         chosen = standin_gpu.CUDA if compiler is None else compiler
-        comparison = Comparison.from_json(Comparison(contenders, options, reference).to_json())
+        comparison = Comparison(contenders, options, reference)
         session = GpuSession(comparison, Tools(chosen, None, reference_of, None), self.cache, self._note)
         return session.run()
 
