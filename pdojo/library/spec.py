@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from pdojo.budget import Budget
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.element_types import ELEMENT_TYPES
 from pdojo.errors import UsageError, did_you_mean
-from pdojo.files import read_text
 from pdojo.library.client.runtime import MOST_THREADS
 from pdojo.library.naming import licence_problem, name_problem, prefix_problem, version_problem, word_problem
 from pdojo.names import STRATEGIES, strategy_names
+from pdojo.toml import COUNT, FLAG, Kind, each, read_toml, table, word
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -102,15 +102,7 @@ class LibrarySpec:
 
 def read_spec(path: Path) -> LibrarySpec:
     """The specification in a file. Raises UsageError with the file, the key and the mistake."""
-    try:
-        data = tomllib.loads(read_text(path))
-    except OSError as error:
-        raise UsageError(f"cannot read the specification '{path}': {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"cannot read the specification '{path}': it is no UTF-8 text") from None
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"specification '{path}' is no TOML: {error}") from None
-    return spec_of(data, str(path), path.parent)
+    return spec_of(read_toml(path, "specification"), str(path), path.parent)
 
 
 def spec_of(data: Mapping[str, Any], source: str, folder: Path) -> LibrarySpec:
@@ -132,7 +124,7 @@ def spec_of(data: Mapping[str, Any], source: str, folder: Path) -> LibrarySpec:
     levels = tuple(table.get("levels", _texts, ["host"]))
     if not levels or len(set(levels)) < len(levels):
         raise table.error("levels", "must name at least one machine description, and none twice")
-    threads = table.get("threads", _count, None)
+    threads = table.get("threads", COUNT, None)
     if threads is not None and not 1 <= threads <= MOST_THREADS:
         raise table.error("threads", f"must be from 1 to {MOST_THREADS}, not {threads}")
     devices = tuple(table.get("devices", _texts, list[str]()))
@@ -160,7 +152,7 @@ def _tuning(table: _Table) -> TuningSpec:
     search = table.get("search", _text, None)
     if search is not None and search not in strategy_names():
         raise table.error("search", f"unknown strategy '{search}'; {did_you_mean(search, strategy_names())}")
-    measure = table.get("measure", _flag, default=True)
+    measure = table.get("measure", FLAG, default=True)
     for key in ("search", "budget", "seed"):
         if table.has(key) and not measure:
             raise table.error(key, "belongs to measured programs, and measure is false")
@@ -168,12 +160,12 @@ def _tuning(table: _Table) -> TuningSpec:
         if table.has(key) and search is None:
             raise table.error(key, f'belongs to a search; say which one: search = "{STRATEGIES[2]}"')
     if not table.has("budget"):
-        return TuningSpec(measure, search, seed=table.get("seed", _count, 0))
+        return TuningSpec(measure, search, seed=table.get("seed", COUNT, 0))
     try:
         budget = Budget.parse(table.get("budget", _text, ""))
     except UsageError as error:
         raise table.error("budget", str(error)) from None
-    return TuningSpec(measure, search, budget, table.get("seed", _count, 0))
+    return TuningSpec(measure, search, budget, table.get("seed", COUNT, 0))
 
 
 def _operator(table: _Table) -> OperatorSpec:
@@ -189,9 +181,9 @@ def _operator(table: _Table) -> OperatorSpec:
     if len(set(dtypes)) < len(dtypes):
         raise table.error("dtypes", "must list no element type twice")
     classes = table.get("numerics", _texts, None)
-    for each in classes or ():
-        if each not in list(Numerics):
-            raise table.error("numerics", f"unknown class '{each}'; {did_you_mean(each, list(Numerics))}")
+    for one in classes or ():
+        if one not in list(Numerics):
+            raise table.error("numerics", f"unknown class '{one}'; {did_you_mean(one, list(Numerics))}")
     return OperatorSpec(
         table.key,
         table.required("kernel", _text),
@@ -208,7 +200,7 @@ def _rows(table: _Table) -> int:
     """The rows of the chunk kernel; 0 if there is none."""
     if isinstance(table.data.get("rows", False), bool):
         return CHUNK if table.data.get("rows", False) else 0
-    rows = table.get("rows", _count, 0)
+    rows = table.get("rows", COUNT, 0)
     if not 2 <= rows <= MOST_ROWS:
         raise table.error("rows", f"a chunk has from 2 to {MOST_ROWS} rows, not {rows}")
     return rows
@@ -235,11 +227,11 @@ class _Table:
     def has(self, key: str) -> bool:
         return key in self.data
 
-    def get(self, key: str, kind: tuple[Callable[[object], T | None], str], default: D) -> T | D:
+    def get(self, key: str, kind: Kind[T], default: D) -> T | D:
         """The value of a key, of the kind; the default if the key is missing."""
         return self.required(key, kind) if key in self.data else default
 
-    def required(self, key: str, kind: tuple[Callable[[object], T | None], str]) -> T:
+    def required(self, key: str, kind: Kind[T]) -> T:
         """The value of a key, of the kind. Raises UsageError if it is missing."""
         if key not in self.data:
             raise self.error(key, "missing")
@@ -251,39 +243,22 @@ class _Table:
 
     def table(self, key: str) -> _Table:
         """The table below a key; an empty one if it is missing."""
-        found = self.data.get(key, {})
-        if not isinstance(found, dict):
+        found = table(self.data.get(key, {}))
+        if found is None:
             raise self.error(key, f"must be a table: begin it with [{key}]")
-        return _Table(self.source, key, cast("dict[str, Any]", found))
+        return _Table(self.source, key, found)
 
     def tables(self, key: str) -> list[_Table]:
         """The tables in a list below a key."""
-        found = self.data.get(key, [])
-        rows = cast("list[object]", found) if isinstance(found, list) else [None]
-        if not all(isinstance(row, dict) for row in rows):
+        rows = each(table, self.data.get(key, []))
+        if rows is None:
             raise self.error(key, f"must be tables: begin each with [[{key}]]")
-        return [_Table(self.source, f"{key}[{k}]", cast("dict[str, Any]", row)) for k, row in enumerate(rows)]
+        return [_Table(self.source, f"{key}[{k}]", row) for k, row in enumerate(rows)]
 
 
 def _is_text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _is_flag(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-def _is_count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def _is_texts(value: object) -> list[str] | None:
-    rows = cast("list[object]", value) if isinstance(value, list) else [None]
-    texts = [row for row in rows if isinstance(row, str) and row]
-    return texts if len(texts) == len(rows) else None
+    return word(value) or None
 
 
 _text = _is_text, "a text in quotes"
-_texts = _is_texts, "a list of texts in quotes"
-_flag = _is_flag, "true or false"
-_count = _is_count, "a whole number of at least 0"
+_texts: Kind[list[str]] = partial(each, _is_text), "a list of texts in quotes"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -95,7 +96,7 @@ class Fatal(Exception):
         self.outcome = outcome
 
 
-class WorkerSession:
+class WorkerSession(ABC):
     """One comparison; calls `report` with a candidate's index and the phase that begins.
 
     Backends have subclasses (`Worker(session=...)`), which load the code that other processes compiled.
@@ -185,14 +186,14 @@ class WorkerSession:
         """The worker's compiler."""
         return required(self.tools.compiler, "a compiler (Worker(compiler=...))")
 
+    @abstractmethod
     def load(self, kernel: KernelOp, code: JSON) -> Compiled:
         """A kernel's code from `assembled`, ready to run; another process may have made it."""
-        raise NotImplementedError
 
     @staticmethod
+    @abstractmethod
     def assembled(kernel: KernelOp, machine: Machine, effort: Literal["search", "full"], tools: Tools) -> JSON:
         """Compile a kernel to code for `load`. Raises PdojoError."""
-        raise NotImplementedError
 
     def _array_sets(self) -> list[ArraySet]:
         """One set of arrays; for cold measurements, enough sets to fill the largest cache twice."""

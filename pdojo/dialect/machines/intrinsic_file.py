@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any, TypeAlias, cast
+from functools import partial
+from typing import Any, TypeAlias
 
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.intrinsic import FREE, LANGUAGES, Intrinsic, Stride
 from pdojo.dialect.machines.pattern import pattern_of
 from pdojo.dialect.plugins import BACKENDS, plugins
 from pdojo.errors import UsageError
+from pdojo.toml import count, each, pairs, table, word
 
 Table: TypeAlias = Mapping[str, Any]
 _KEYS = ("name", "meaning", "templates", "features", "strides", "numerics", "registers", "threads", "fragments")
@@ -22,14 +24,9 @@ def read_intrinsic(value: object, *, deferred: bool, trusted: bool) -> Intrinsic
 
     If `deferred`, the meaning is read when it is first needed. If `trusted`, the templates may be compiled.
     """
-    if not isinstance(value, dict):
-        raise UsageError("must be tables: begin each with [[intrinsics]]")
-    table = cast("dict[str, object]", value)
-    name = table.get("name")
-    if not isinstance(name, str) or not name.isidentifier() or not name.isascii():
-        raise UsageError("every intrinsic needs a name of letters, digits and _")
+    name, given = named_table(value, "intrinsics", "intrinsic")
     try:
-        intrinsic = replace(_checked(name, table), trusted=trusted)
+        intrinsic = replace(_checked(name, given), trusted=trusted)
         if not deferred:
             pattern_of(intrinsic)
     except UsageError as error:
@@ -37,21 +34,37 @@ def read_intrinsic(value: object, *, deferred: bool, trusted: bool) -> Intrinsic
     return intrinsic
 
 
-def _checked(name: str, table: Mapping[str, object]) -> Intrinsic:
-    for key in table:
-        if key not in _KEYS:
-            close = get_close_matches(key, _KEYS, 1)
-            hint = f"did you mean '{close[0]}'?" if close else f"known keys are {', '.join(_KEYS)}"
+def named_table(value: object, key: str, title: str) -> tuple[str, dict[str, object]]:
+    """The name and the keys of an instruction's table under a key of the file. Raises UsageError."""
+    given = table(value)
+    if given is None:
+        raise UsageError(f"must be tables: begin each with [[{key}]]")
+    name = given.get("name")
+    if not isinstance(name, str) or not name.isidentifier() or not name.isascii():
+        raise UsageError(f"every {title} needs a name of letters, digits and _")
+    return name, given
+
+
+def check_keys(given: Iterable[str], known: Sequence[str]) -> None:
+    """Raise UsageError, with a suggestion, for a key that is not known."""
+    for key in given:
+        if key not in known:
+            close = get_close_matches(key, known, 1)
+            hint = f"did you mean '{close[0]}'?" if close else f"known keys are {', '.join(known)}"
             raise UsageError(f"no such key '{key}'; {hint}")
+
+
+def _checked(name: str, table: Mapping[str, object]) -> Intrinsic:
+    check_keys(table, _KEYS)
     meaning = table.get("meaning")
     if not isinstance(meaning, str):
         raise UsageError("'meaning' must be a kernel in the notation, between triple quotes")
     templates = templates_in(table)
     numerics = _words("numerics", table.get("numerics", []))
     classes = [n.value for n in Numerics if n is not Numerics.EXACT]
-    for word in numerics:
-        if word not in classes:
-            raise UsageError(f"'{word}' is no numerics class: {', '.join(classes)}")
+    for one in numerics:
+        if one not in classes:
+            raise UsageError(f"'{one}' is no numerics class: {', '.join(classes)}")
     features = _words("features", table.get("features", []))
     registers = _count(table, "registers", "the registers that hold its operands")
     threads = _count(table, "threads", "the threads of a warp that run it together")
@@ -61,46 +74,36 @@ def _checked(name: str, table: Mapping[str, object]) -> Intrinsic:
 
 
 def _count(table: Mapping[str, object], key: str, what: str) -> int:
-    value = table.get(key, 0)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+    value = count(table.get(key, 0))
+    if value is None:
         raise UsageError(f"'{key}' must be a whole number, {what}")
     return value
 
 
 def texts(key: str, value: object) -> dict[str, str]:
     """A table of texts. Raises UsageError with the key for any other value."""
-    rows = cast("dict[str, object]", value) if isinstance(value, dict) else {"": None}
-    found = {name: text for name, text in rows.items() if isinstance(text, str)}
-    if len(found) < len(rows):
+    found = pairs(word, value)
+    if found is None:
         raise UsageError(f"'{key}' must be a table of texts")
     return found
 
 
 def _words(key: str, value: object) -> tuple[str, ...]:
-    given = list(cast("list[object]", value)) if isinstance(value, list | tuple) else [None]
-    words = [word for word in given if isinstance(word, str)]
-    if len(words) < len(given):
+    words = each(word, value)
+    if words is None:
         raise UsageError(f"'{key}' must be a list of texts")
     return tuple(sorted(set(words)))
 
 
 def _strides(value: object) -> dict[str, tuple[Stride, ...]]:
-    rows = cast("dict[str, object]", value) if isinstance(value, dict) else {"": None}
-    found: dict[str, tuple[Stride, ...]] = {}
-    for name, row in rows.items():
-        given = list(cast("list[object]", row)) if isinstance(row, list | tuple) else [None]
-        strides: list[Stride] = []
-        for stride in given:
-            if stride == FREE:
-                strides.append(FREE)
-            elif isinstance(stride, int) and not isinstance(stride, bool) and stride >= 0:
-                strides.append(stride)
-            else:
-                raise UsageError(
-                    f"'strides' must give each operand a list of whole numbers and {FREE!r}, such as a = [4, 1]"
-                )
-        found[name] = tuple(strides)
-    return found
+    found = pairs(partial(each, _stride), value)
+    if found is None:
+        raise UsageError(f"'strides' must give each operand a list of whole numbers and {FREE!r}, such as a = [4, 1]")
+    return {name: tuple(strides) for name, strides in found.items()}
+
+
+def _stride(value: object) -> Stride | None:
+    return FREE if value == FREE else count(value)
 
 
 def intrinsic_to_json(intrinsic: Intrinsic) -> dict[str, Any]:

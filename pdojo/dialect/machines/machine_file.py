@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, asdict, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -20,7 +19,7 @@ from pdojo.dialect.machines.matrix_load_file import matrix_load_to_json, read_ma
 from pdojo.dialect.machines.measured import CopyRate, ProcessorMeasurements, ReadRate
 from pdojo.dialect.names import is_machine_name
 from pdojo.errors import UsageError
-from pdojo.files import read_text
+from pdojo.toml import COUNT, FLAG, count, each, listed, pairs, read_toml, table, word
 
 Table: TypeAlias = Mapping[str, Any]
 Known: TypeAlias = Callable[[str], Machine]
@@ -50,16 +49,16 @@ def read_machine(
 
     If `trusted`, the code of its intrinsics may run. Raises UsageError with the file, the key and the mistake.
     """
-    table = _parse(path)
-    _check_keys(path, table, (*_FIELDS, _INHERITS))
+    given = read_toml(path, "machine file")
+    _check_keys(path, given, (*_FIELDS, _INHERITS))
     values = {
         key: _value(path, key, value, trusted=trusted)
-        for key, value in table.items()
+        for key, value in given.items()
         if key != _INHERITS and key not in _PARTS
     }
-    if alone and str(table.get(_INHERITS, "")).endswith(".toml"):
+    if alone and str(given.get(_INHERITS, "")).endswith(".toml"):
         raise _error(path, _INHERITS, "this file may inherit from a machine by name only, not from another file")
-    parent = _parent(path, table[_INHERITS], known, readers, trusted=trusted) if _INHERITS in table else None
+    parent = _parent(path, given[_INHERITS], known, readers, trusted=trusted) if _INHERITS in given else None
     name = values.get("name")
     if name is None:
         raise _error(path, "name", f'missing; write name = "{path.stem}"')
@@ -75,7 +74,7 @@ def read_machine(
         values = {**{key: getattr(parent, key) for key in _FIELDS}, **values}
     for key, part in _PARTS.items():
         inherited_part = part() if parent is None else getattr(parent, key)
-        values[key] = replace(inherited_part, **_part(path, key, table.get(key, {})))
+        values[key] = replace(inherited_part, **_part(path, key, given.get(key, {})))
     for key, declared in _FIELDS.items():
         if key not in values and declared.default is MISSING and declared.default_factory is MISSING:
             example = {"bool": "false", "int": "1"}.get(str(declared.type), "[]")
@@ -83,8 +82,8 @@ def read_machine(
     return _checked(path, Machine(**values))
 
 
-def _check_keys(path: Path, table: Table, known: Sequence[str], inside: str = "") -> None:
-    for key in table:
+def _check_keys(path: Path, given: Table, known: Sequence[str], inside: str = "") -> None:
+    for key in given:
         if key in known:
             continue
         home = next((name for name, part in _PARTS.items() if key in {f.name for f in fields(part)}), None)
@@ -93,33 +92,18 @@ def _check_keys(path: Path, table: Table, known: Sequence[str], inside: str = ""
         raise _error(path, inside + key, f"no such key; {f'it belongs into the table [{home}]' if home else hint}")
 
 
-def _part(path: Path, key: str, table: object) -> dict[str, Any]:
+def _part(path: Path, key: str, value: object) -> dict[str, Any]:
     """The facts of one kind of machine in a file."""
-    if not isinstance(table, dict):
+    given = table(value)
+    if given is None:
         raise _error(path, key, f"must be a table: begin it with [{key}]")
-    given = cast("dict[str, object]", table)
     declared = {f.name: str(f.type) for f in fields(_PARTS[key])}
     _check_keys(path, given, tuple(declared), f"{key}.")
-    return {name: _read(path, f"{key}.{name}", declared[name], value) for name, value in given.items()}
+    return {name: _read(path, f"{key}.{name}", declared[name], one) for name, one in given.items()}
 
 
 def _error(path: Path, key: str, problem: str) -> UsageError:
     return UsageError(f"machine file '{path}': key '{key}': {problem}")
-
-
-def _parse(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(read_text(path))
-    except OSError as error:
-        raise UsageError(f"cannot read the machine file '{path}': {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"cannot read the machine file '{path}': it is no UTF-8 text") from None
-    except ValueError as error:
-        # Python, not the TOML reader, refuses numbers of thousands of digits.
-        problem = "a number has thousands of digits" if "int_max_str_digits" in str(error) else error
-        raise UsageError(f"machine file '{path}' is no TOML: {problem}") from None
-    except RecursionError:
-        raise UsageError(f"machine file '{path}': brackets are nested too deeply") from None
 
 
 def _parent(path: Path, value: object, known: Known, readers: tuple[Path, ...], *, trusted: bool) -> Machine:
@@ -165,49 +149,27 @@ def _shown(value: object) -> str:
     return f"'{value}'" if isinstance(value, str) else str(value)
 
 
-def _list(value: object) -> list[object] | None:
-    return list(cast("Iterable[object]", value)) if isinstance(value, list | tuple) else None
-
-
-def _word(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _flag(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
 def _ascending(value: object) -> tuple[int, ...] | None:
-    given = _list(value)
-    numbers = [n for v in given or () if (n := _count(v))]
-    return tuple(numbers) if given is not None and given == sorted(set(numbers)) else None
+    numbers = each(count, value)
+    return tuple(numbers) if numbers is not None and 0 not in numbers and numbers == sorted(set(numbers)) else None
 
 
 def _words(value: object) -> tuple[str, ...] | None:
-    given = _list(value)
-    words = [v for v in given or () if isinstance(v, str)]
-    return tuple(sorted(set(words))) if given is not None and len(words) == len(given) else None
+    words = each(word, value)
+    return None if words is None else tuple(sorted(set(words)))
 
 
 def _lanes(value: object) -> dict[str, tuple[int, ...]] | None:
-    if not isinstance(value, dict):
-        return None
-    rows = {dtype: _ascending(lanes) for dtype, lanes in cast("dict[str, object]", value).items()}
-    if any(dtype not in DTYPES or lanes is None or 1 in lanes for dtype, lanes in rows.items()):
-        return None
-    return {dtype: lanes for dtype, lanes in rows.items() if lanes is not None}
+    rows = pairs(_ascending, value)
+    return rows if rows is not None and all(d in DTYPES and 1 not in lanes for d, lanes in rows.items()) else None
 
 
 def _instructions(key: str, value: object, *, deferred: bool, trusted: bool) -> tuple[Intrinsic | MatrixLoad, ...]:
-    given = _list(value)
+    given = listed(value)
     if given is None:
         raise UsageError(f"must be tables: begin each with [[{key}]]")
     read = read_intrinsic if key == "intrinsics" else read_matrix_load
-    found = tuple(read(table, deferred=deferred, trusted=trusted) for table in given)
+    found = tuple(read(one, deferred=deferred, trusted=trusted) for one in given)
     names = [i.name for i in found]
     for name in names:
         if names.count(name) > 1:
@@ -220,17 +182,13 @@ def _number(value: object) -> float | None:
 
 
 def _numbers(value: object) -> dict[str, float] | None:
-    if not isinstance(value, dict):
-        return None
-    rows = {name: _number(number) for name, number in cast("dict[str, object]", value).items()}
-    found = {name: number for name, number in rows.items() if number is not None}
-    return found if len(found) == len(rows) else None
+    return pairs(_number, value)
 
 
 _SIMPLE: dict[str, tuple[Callable[[object], Any], str]] = {
-    "str": (_word, "a text in quotes"),
-    "bool": (_flag, "true or false"),
-    "int": (_count, "a whole number of at least 0"),
+    "str": (word, "a text in quotes"),
+    "bool": FLAG,
+    "int": COUNT,
     "tuple[int, ...]": (_ascending, "a list of positive whole numbers, ascending"),
     "tuple[str, ...]": (_words, "a list of texts"),
     "float": (_number, "a number of at least 0"),
@@ -245,12 +203,13 @@ def _records(kind: type[CopyRate | ReadRate]) -> Callable[[object], tuple[Any, .
     readers = {f.name: _SIMPLE[str(f.type)][0] for f in fields(kind)}
 
     def read(value: object) -> tuple[Any, ...] | None:
-        rows = _list(value)
+        rows = listed(value)
         found: list[Any] = []
         for row in rows or ():
-            if not isinstance(row, dict) or row.keys() != readers.keys():
+            given = table(row)
+            if given is None or given.keys() != readers.keys():
                 return None
-            values = {name: readers[name](one) for name, one in cast("dict[str, object]", row).items()}
+            values = {name: readers[name](one) for name, one in given.items()}
             if None in values.values():
                 return None
             found.append(kind(**values))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
-from typing import Any, cast
+from typing import Any
 
-from pdojo.dialect.machines.intrinsic_file import templates_in
+from pdojo.dialect.machines.intrinsic_file import check_keys, named_table, templates_in
 from pdojo.dialect.machines.matrix_load import MatrixLoad
 from pdojo.errors import UsageError
+from pdojo.toml import listed
 
 _KEYS = ("name", "shape", "element_bytes", "matrices", "threads", "fragment", "templates")
 
@@ -18,12 +18,7 @@ def read_matrix_load(value: object, *, deferred: bool, trusted: bool) -> MatrixL
 
     If `deferred`, the fragment is read when it is first needed. If `trusted`, the templates may be compiled.
     """
-    if not isinstance(value, dict):
-        raise UsageError("must be tables: begin each with [[matrix_loads]]")
-    table = cast("dict[str, object]", value)
-    name = table.get("name")
-    if not isinstance(name, str) or not name.isidentifier() or not name.isascii():
-        raise UsageError("every instruction needs a name of letters, digits and _")
+    name, table = named_table(value, "matrix_loads", "instruction")
     try:
         return _read(name, table, deferred=deferred, trusted=trusted)
     except UsageError as error:
@@ -31,11 +26,7 @@ def read_matrix_load(value: object, *, deferred: bool, trusted: bool) -> MatrixL
 
 
 def _read(name: str, table: Mapping[str, object], *, deferred: bool, trusted: bool) -> MatrixLoad:
-    for key in table:
-        if key not in _KEYS:
-            close = get_close_matches(key, _KEYS, 1)
-            hint = f"did you mean '{close[0]}'?" if close else f"known keys are {', '.join(_KEYS)}"
-            raise UsageError(f"no such key '{key}'; {hint}")
+    check_keys(table, _KEYS)
     shape = _counts(table, "shape", "two positive whole numbers, rows and elements of a row")
     if len(shape) != 2:
         raise UsageError("'shape' must be two positive whole numbers, rows and elements of a row")
@@ -74,8 +65,7 @@ def _check(load: MatrixLoad) -> None:
 
 def _counts(table: Mapping[str, object], key: str, what: str) -> tuple[int, ...]:
     value = table.get(key)
-    given = list(cast("list[object]", value)) if isinstance(value, list | tuple) else [None]
-    return tuple(_count(one, f"'{key}' must be {what}") for one in given or [None])
+    return tuple(_count(one, f"'{key}' must be {what}") for one in listed(value) or [None])
 
 
 def _count(value: object, mistake: str) -> int:

@@ -11,9 +11,9 @@ from pdojo.search.contract.node import Node
 from pdojo.search.contract.progress import Listener, Times
 from pdojo.search.contract.strategy import Strategy
 from pdojo.search.database import SearchMemory, StoredRun
-from pdojo.search.engine.champion import Champion
 from pdojo.search.engine.clock import Clock
 from pdojo.search.engine.costs import Costs, IncumbentFailed
+from pdojo.search.engine.incumbent import Incumbent
 from pdojo.search.engine.incumbents import Incumbents
 from pdojo.search.engine.record import Asked, SearchRecord
 from pdojo.search.engine.reporting import progress
@@ -33,7 +33,7 @@ class Batches:
         self.costs = Costs(evaluator, memory, self.times, self.doing, log)
         self.incumbents = Incumbents(self.start, self.costs, memory)
         self.record = SearchRecord(game, log, self.times)
-        self.champion = Champion(self.start, self.costs, self.incumbents, self.record)
+        self.incumbent = Incumbent(self.start, self.costs, self.incumbents, self.record)
         self.evaluated = 0
         """Number of finished evaluations; nodes are made when their batch is complete."""
         self.last = inf
@@ -50,7 +50,7 @@ class Batches:
 
     def settle(self) -> None:
         """Let the incumbent play its last match. If it fails, the incumbent before it plays its own, and so on."""
-        while not self.champion.is_settled():
+        while not self.incumbent.is_settled():
             pass
 
     def is_complete(self, asked: Sequence[Asked]) -> bool:
@@ -67,7 +67,7 @@ class Batches:
         found: dict[str, tuple[Evaluation, float]] = {}
         while True:
             try:
-                evaluations = self.costs.evaluate(programs, self.champion.entry)
+                evaluations = self.costs.evaluate(programs, self.incumbent.entry)
                 for fingerprint, evaluation in zip(new, evaluations, strict=True):
                     found[fingerprint] = evaluation, self.clock.time_of(self.evaluated, fingerprint)
                     self.evaluated += 1
@@ -76,7 +76,7 @@ class Batches:
                     if self.clock.is_late():
                         break
             except IncumbentFailed as event:
-                self.champion.fail(event.failure)
+                self.incumbent.fail(event.failure)
             else:
                 return found
 
@@ -95,7 +95,7 @@ class Batches:
             else:
                 break
             told.append(node)
-        self.champion.contest([(node, one.candidate) for node, one in new])
+        self.incumbent.contest([(node, one.candidate) for node, one in new])
         if not aloud:
             return
         self.record.store(new, others)

@@ -45,11 +45,11 @@ class SearchLoop:
                 self._resume()
                 ending = self._rounds(makers)
                 batches.settle()
-                known = batches.incumbents.best(others, batches.champion.own(), play=True)
+                known = batches.incumbents.best(others, batches.incumbent.own(), play=True)
                 state = "finished"
             except KeyboardInterrupt:
                 ending, state = Ending.INTERRUPTED, "interrupted"
-                known = batches.incumbents.best(others, batches.champion.own(), play=False)
+                known = batches.incumbents.best(others, batches.incumbent.own(), play=False)
         except KeyboardInterrupt:
             state = "interrupted"
             raise

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def progress(batches: Batches, doing: str = "") -> Progress:
     """The state of a search; `doing` is the evaluator's work now."""
-    best, record = batches.champion.best, batches.record
+    best, record = batches.incumbent.best, batches.record
     return Progress(
         max(0, batches.evaluated - 1),
         batches.costs.remembered,
@@ -22,7 +22,7 @@ def progress(batches: Batches, doing: str = "") -> Progress:
         batches.costs.made / max(perf_counter() - batches.clock.began, 1e-9),
         batches.last,
         record.root.cost if record.known else batches.last,
-        batches.champion.cost,
+        batches.incumbent.cost,
         best is None or best.is_measured,
         None if best is None else best.match,
         dict(record.failures),
@@ -33,6 +33,6 @@ def progress(batches: Batches, doing: str = "") -> Progress:
 
 def result(batches: Batches, ending: Ending, known: KnownBest | None) -> SearchResult:
     """The result of a search; `known` is the best program of all searches."""
-    best, record = batches.champion.best, batches.record
+    best, record = batches.incumbent.best, batches.record
     node = None if best is None else best.node
     return SearchResult(node, record.root, known, record.history, record.examples, ending, progress(batches))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pdojo.dialect.plugins import STRATEGIES as GROUP
 from pdojo.dialect.plugins import find
 from pdojo.errors import PluginError, UsageError
@@ -16,10 +18,9 @@ def strategy(name: str, steps: int = 1000, options: StrategyOptions | None = Non
 
     Raises UsageError if there is no such strategy, if it has no such options, or if a package is missing.
     """
-    kind = _kind(name)
-    if options is not None and kind.parse is None:
-        raise UsageError(f"the strategy '{name}' has no agent")
-    return kind.make(steps, options)
+    if options is not None:
+        _parser(name)
+    return _kind(name).make(steps, options)
 
 
 def has_options(name: str) -> bool:
@@ -29,10 +30,14 @@ def has_options(name: str) -> bool:
 
 def options_of(name: str, text: str) -> StrategyOptions:
     """The options of a strategy from a command line. Raises UsageError."""
-    kind = _kind(name)
-    if kind.parse is None:
+    return _parser(name)(text)
+
+
+def _parser(name: str) -> Callable[[str], StrategyOptions]:
+    parse = _kind(name).parse
+    if parse is None:
         raise UsageError(f"the strategy '{name}' has no agent")
-    return kind.parse(text)
+    return parse
 
 
 def _kind(name: str) -> StrategyKind:

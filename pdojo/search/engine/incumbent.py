@@ -30,7 +30,7 @@ class Best:
     """The match with the root; None for computed costs, and for the root."""
 
 
-class Champion:
+class Incumbent:
     """The incumbent of a search, and the ones before it."""
 
     def __init__(self, start: Game, costs: Costs, incumbents: Incumbents, record: SearchRecord) -> None:
