@@ -28,30 +28,24 @@ class _NoBackend:
 
     @property
     def listings(self) -> Mapping[str, Listing]:
-        """No listings."""
         return {}
 
     def check_lowers(self, nest: Nest, machine: Machine) -> None:
         """Accept every kernel: there is no code to lower to."""
 
     def check_runs_here(self, machine: Machine) -> None:
-        """Raise LoweringError."""
         raise LoweringError(self._why)
 
     def runs(self) -> Never:
-        """Raise UsageError."""
         raise UsageError(self._why)
 
     def compilers(self, count: int | None = None) -> Never:
-        """Raise UsageError."""
         raise UsageError(self._why)
 
     def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
-        """Raise UsageError."""
         raise UsageError(self._why)
 
     def environment(self) -> Mapping[str, Any]:
-        """No facts."""
         return {}
 
 

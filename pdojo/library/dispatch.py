@@ -183,7 +183,6 @@ def _arrays(
 
 
 def _function(operator: Operator, prefix: str) -> str:
-    """The definition of an operator."""
     parameters, sizes, arrays = operator.parameters(prefix)
     pointers = ", ".join(f"(void *){name}" for name in arrays)
     keys = ", ".join(sizes) or "0"

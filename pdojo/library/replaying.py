@@ -84,7 +84,6 @@ class _Request:
 
 @dataclass
 class _Outcome:
-    """The result of a request."""
 
     programs: list[tuple[Variant, str]] = field(default_factory=list[tuple[Variant, str]])
     """The programs that the replay confirms, in the notation."""

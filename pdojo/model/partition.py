@@ -76,7 +76,6 @@ class _Partition:
         self.in_place = _in_place(graph)
 
     def groups(self) -> list[Group]:
-        """The groups."""
         groups: list[Group] = []
         for operation in self.graph.operations:
             if self._is_inlined(operation):

@@ -200,7 +200,6 @@ class Prelude:
         return is_new
 
     def _use_fused(self, name: str) -> str:
-        """Add a helper of an elementary function."""
         if self._add(name):
             self._fused.add(name)
         return name

@@ -70,7 +70,6 @@ def architecture_of(triple: str) -> str:
 
 @lru_cache(maxsize=1)
 def _initialise() -> None:
-    """Prepare LLVM for this processor."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
 

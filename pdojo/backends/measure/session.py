@@ -377,7 +377,6 @@ class WorkerSession(ABC):
         return {**environment(), "huge_page_bytes": huge_page_bytes()}
 
     def _time(self, sets: Sequence[ArraySet]) -> None:
-        """Time the remaining candidates in turns."""
         timed: list[tuple[ContenderState, Timed]] = []
         known: list[tuple[ContenderState, float]] = []
         for candidate in self._alive():

@@ -35,7 +35,6 @@ class CompileFunction(Protocol):
     def __call__(
         self, kernel: KernelOp, machine: Machine | None, *, threads: int, optimize: Literal["search", "full"]
     ) -> Compiled:
-        """Compile a kernel."""
         ...
 
 
@@ -59,7 +58,6 @@ class PeerRun(Protocol):
     """Another library's implementation, bound to arrays."""
 
     def __call__(self) -> None:
-        """Run the implementation."""
         ...
 
     def finish(self) -> None:

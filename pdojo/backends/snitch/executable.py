@@ -146,7 +146,6 @@ class SimulatedKernel:
             )
 
     def _where(self, places: Places, offset: int) -> str:
-        """The description of a place in memory."""
         if offset >= places.stack:
             return "in the caller's stack"
         if offset >= places.end:

@@ -106,7 +106,6 @@ class _SnitchLowering(NestWalk):
         self._pack_cells()
 
     def lower(self) -> AssemblyFunction:
-        """The whole function."""
         for node in self.nest.children:
             with self.code.frame(FrameKind.NEST) as frame:
                 self.regions.begin(node)

@@ -266,7 +266,6 @@ class _Graph:
 
 
 def _number(name: str) -> int:
-    """The number of a register in instructions."""
     return FLOAT[name] if name in FLOAT else INTEGER[name]
 
 

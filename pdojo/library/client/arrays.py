@@ -38,7 +38,6 @@ class Tensor(Protocol):
         ...
 
     def __dlpack__(self, *, stream: Any = None) -> Any:
-        """The memory as a DLPack capsule."""
         ...
 
 

@@ -298,7 +298,6 @@ def _fuse_phases(builder: PassBuilder, found: Sequence[ThreadLoops]) -> None:
 
 
 def _root(builder: PassBuilder, statement: str) -> Scope:
-    """The nest around a statement."""
     return builder.leaf(statement).chain[0]
 
 

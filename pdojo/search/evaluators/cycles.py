@@ -120,7 +120,6 @@ class Cycles:
 
 
 def _evaluation(outcome: Outcome, seconds: float) -> Evaluation:
-    """The evaluation of an outcome."""
     detail: dict[str, Any] = outcome.to_json()
     if isinstance(outcome, Simulated):
         return Evaluation(float(outcome.cycles), detail=detail, seconds={"simulate": seconds})

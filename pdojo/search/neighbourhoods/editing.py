@@ -174,7 +174,6 @@ class Editor:
         return False
 
     def _step(self, move: Move) -> None:
-        """Make a legal move."""
         if self._limits.forbid(self.game.program, move):
             raise _TooLongError
         self.game.apply(move)

@@ -80,7 +80,6 @@ def _is_same(one: Game, other: Game) -> bool:
 
 
 def _edited(game: Game, edit: Edit, proposals: Proposals) -> Game:
-    """The state after an edit."""
     near = game.fork()
     skipped = near.become(edit.moves)
     if edit.is_start:

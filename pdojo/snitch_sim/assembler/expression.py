@@ -58,7 +58,6 @@ class _ExpressionParser:
         self._next()
 
     def whole(self) -> int:
-        """The value of the whole text."""
         value = self._level(0)
         if self.token == ")":
             raise self.error(f"'{self._shown}' has a ')' without '('")

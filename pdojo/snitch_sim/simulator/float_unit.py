@@ -143,7 +143,6 @@ class FloatUnit:
             self._enter((now + 1 + cycles, *result, pipeline))
 
     def _enter(self, result: Result) -> None:
-        """Add a result to the pipe."""
         pipe = self.pipe
         if not pipe or pipe[-1][0] <= result[0]:
             pipe.append(result)

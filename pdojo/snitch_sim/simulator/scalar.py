@@ -135,7 +135,6 @@ Unbox = Callable[[float], float]
 
 
 def _narrow(letter: str, get: Unbox, put: Unbox) -> dict[str, Function]:
-    """Functions of f32 or f16."""
     return {
         f"fadd.{letter}": lambda a, b, _: put(get(a) + get(b)),
         f"fsub.{letter}": lambda a, b, _: put(get(a) - get(b)),

@@ -254,7 +254,6 @@ def _is_plain(leaf: Leaf) -> bool:
 
 
 def _is_copy(leaf: Leaf) -> bool:
-    """Whether a statement copies an element."""
     return _is_plain(leaf) and len(leaf.reads) == 1
 
 

@@ -85,7 +85,6 @@ class LaunchBody(ThreadBuilder):
         return total
 
     def _own(self) -> None:
-        """Declare the private memory of each thread."""
         for buffer in self.buffers:
             if buffer.memory in (Memory.REGISTER, Memory.STACK) and buffer not in self.memories:
                 part = own_part(self.launch, self.nest, buffer)
