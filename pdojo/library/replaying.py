@@ -84,7 +84,6 @@ class _Request:
 
 @dataclass
 class _Outcome:
-
     programs: list[tuple[Variant, str]] = field(default_factory=list[tuple[Variant, str]])
     """The programs that the replay confirms, in the notation."""
     findings: list[Finding] = field(default_factory=list[Finding])

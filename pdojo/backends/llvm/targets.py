@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PdojoLLVMTarget(Target):
+class _ForMachine:
+    machine: str | None = None
+    """Name of the machine; None: the machine that the first kernel names, else the host."""
+
+
+@dataclass(frozen=True)
+class PdojoLLVMTarget(_ForMachine, Target):
     """LLVM IR before LLVM's own passes; kernels are lowered first."""
 
     name = "pdojo-llvm"
-
-    machine: str | None = None
-    """Name of the machine; None: the machine that the first kernel names, else the host."""
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         """Print the module."""
@@ -38,13 +41,10 @@ class PdojoLLVMTarget(Target):
 
 
 @dataclass(frozen=True)
-class PdojoAsmTarget(Target):
+class PdojoAsmTarget(_ForMachine, Target):
     """Assembly text after LLVM's passes (O3)."""
 
     name = "pdojo-asm"
-
-    machine: str | None = None
-    """Name of the machine; None: the machine that the first kernel names, else the host."""
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         """Print the module."""
@@ -52,13 +52,10 @@ class PdojoAsmTarget(Target):
 
 
 @dataclass(frozen=True)
-class PdojoObjectTarget(BinaryTarget):
+class PdojoObjectTarget(_ForMachine, BinaryTarget):
     """A position-independent object file of the code that the target `pdojo-asm` shows."""
 
     name = "pdojo-obj"
-
-    machine: str | None = None
-    """Name of the machine; None: the machine that the first kernel names, else the host."""
 
     def emit_bytes(self, ctx: Context, module: ModuleOp) -> bytes:
         """The contents of the object file."""
@@ -66,13 +63,10 @@ class PdojoObjectTarget(BinaryTarget):
 
 
 @dataclass(frozen=True)
-class PdojoHeaderTarget(Target):
+class PdojoHeaderTarget(_ForMachine, Target):
     """A C header for object files of `pdojo-obj`."""
 
     name = "pdojo-c-header"
-
-    machine: str | None = None
-    """Name of the machine; None: the machine that the first kernel names, else the host."""
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         """Print the header. Raises LoweringError for a kernel that has no object code."""

@@ -34,8 +34,7 @@ class CompileFunction(Protocol):
 
     def __call__(
         self, kernel: KernelOp, machine: Machine | None, *, threads: int, optimize: Literal["search", "full"]
-    ) -> Compiled:
-        ...
+    ) -> Compiled: ...
 
 
 class Peers(Protocol):
@@ -57,8 +56,7 @@ class PeerBuild(Protocol):
 class PeerRun(Protocol):
     """Another library's implementation, bound to arrays."""
 
-    def __call__(self) -> None:
-        ...
+    def __call__(self) -> None: ...
 
     def finish(self) -> None:
         """Copy the last result into the output arrays if the call itself does not write there."""

@@ -37,8 +37,7 @@ class Tensor(Protocol):
         """The address of the first element."""
         ...
 
-    def __dlpack__(self, *, stream: Any = None) -> Any:
-        ...
+    def __dlpack__(self, *, stream: Any = None) -> Any: ...
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,13 @@ class PassBuilder:
         """The program now."""
         return self.game.program.nest
 
-    def scope(self, identifier: str) -> Scope | None:
+    def scope(self, identifier: str) -> Scope:
+        """The scope with that identifier."""
+        node = self.nest.by_id[identifier]
+        assert isinstance(node, Scope)
+        return node
+
+    def find_scope(self, identifier: str) -> Scope | None:
         """The scope with that identifier; None if it is gone."""
         node = self.nest.by_id.get(identifier)
         return node if isinstance(node, Scope) else None

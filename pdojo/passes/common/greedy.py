@@ -31,7 +31,7 @@ def parallelize_outermost(builder: PassBuilder) -> None:
 
 
 def _parallelize(builder: PassBuilder, identifier: str) -> None:
-    scope = builder.scope(identifier)
+    scope = builder.find_scope(identifier)
     if scope is None or builder.attempt("parallelize", scope, "outermost independent iterations go to threads"):
         return
     for child in scope.children:

@@ -20,7 +20,7 @@ def drop_unit_loops(builder: PassBuilder) -> None:
     """Collapse every loop of one iteration with its child or its parent; split it first if it has several children."""
     shared = [scope.id for scope in builder.nest.scopes if scope.extent == 1 and len(scope.children) > 1]
     for identifier in shared:
-        while (scope := builder.scope(identifier)) and len(scope.children) > 1:
+        while (scope := builder.find_scope(identifier)) and len(scope.children) > 1:
             last = len(scope.children) - 1
             if not builder.attempt("split_scopes", scope, _UNIT, after=last):
                 break
@@ -78,13 +78,11 @@ def sink(builder: PassBuilder, identifier: str, why: str) -> list[str]:
     todo = [identifier]
     while todo:
         scope = builder.scope(todo.pop())
-        assert scope is not None
         if len(scope.children) > 1:
             if not builder.attempt("split_scopes", scope, why, after=1):
                 found.append(scope.id)
                 continue
             first = builder.scope(scope.id)
-            assert first is not None
             rest = builder.nest.next_sibling(first)
             assert isinstance(rest, Scope)
             todo += [rest.id, first.id]
@@ -98,7 +96,6 @@ def sink(builder: PassBuilder, identifier: str, why: str) -> list[str]:
 def straighten(builder: PassBuilder, identifier: str, lanes: int, why: str) -> None:
     """Turn a loop into straight code: vectors of `lanes` lanes, or scalars if `lanes` is 1."""
     scope = builder.scope(identifier)
-    assert scope is not None
     if lanes in (1, scope.extent):
         builder.make("unroll" if lanes == 1 else "vectorize", scope, why)
         return
@@ -175,7 +172,6 @@ def indexing(builder: PassBuilder, array: str) -> list[str]:
 def _private_dimensions(builder: PassBuilder, identifier: str) -> list[tuple[str, int]]:
     """The dimensions that a loop indexes of temporaries that nothing outside of it uses."""
     loop = builder.scope(identifier)
-    assert loop is not None
     found = [place for leaf in loop.leaves for place in indexed_by(leaf, loop.depth)]
     outside = {a.array.name for leaf in builder.nest.leaves if loop not in leaf.chain for a in leaf.accesses}
     mine = set(builder.temporaries()) - outside
@@ -212,7 +208,6 @@ def _only_child(scope: Scope) -> Scope | None:
 
 def _only_child_of(builder: PassBuilder, identifier: str) -> Scope:
     scope = builder.scope(identifier)
-    assert scope is not None
     child = _only_child(scope)
     assert child is not None
     return child

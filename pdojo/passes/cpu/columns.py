@@ -113,12 +113,11 @@ def _rows_around(leaf: Leaf) -> Scope | None:
 
 def _join(builder: PassBuilder, identifier: str) -> bool:
     loop = builder.scope(identifier)
-    assert loop is not None
     why = f"{ROWS} rows at a time: a vector of results is loaded and stored once for all"
     whole = loop.extent // ROWS * ROWS
     if whole < loop.extent:
         builder.make("peel_scope", loop, why, after=whole)
-    loop = builder.scope(identifier)
+    loop = builder.find_scope(identifier)
     if loop is None or whole <= ROWS:
         return False
     jam(builder, loop, ROWS, why)

@@ -358,7 +358,6 @@ def _split_epilogue(builder: PassBuilder, identifier: str, depth: int, why: str)
     while len(loop.children) > 1:
         builder.make("split_scopes", loop, why, after=1)
         first = builder.scope(loop.id)
-        assert first is not None
         rest = builder.nest.next_sibling(first)
         assert isinstance(rest, Scope)
         if not isinstance(rest.children[0], Leaf):

@@ -21,13 +21,11 @@ def join_recurrences(builder: PassBuilder) -> None:
 
 def _join(builder: PassBuilder, identifier: str) -> None:
     loop = builder.scope(identifier)
-    assert loop is not None
     why = f"{ROWS} rows at a time: a running result waits for the one before"
     whole = loop.extent // ROWS * ROWS
     if whole < loop.extent:
         builder.make("peel_scope", loop, "whole groups of rows; the rest by itself", after=whole)
         loop = builder.scope(identifier)
-        assert loop is not None
     jam(builder, loop, ROWS, why)
 
 

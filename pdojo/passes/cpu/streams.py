@@ -87,14 +87,12 @@ def _stores(root: Scope) -> bool:
 def _join_rows(builder: PassBuilder, identifier: str) -> None:
     """Cut a loop over rows into groups, and make the rows of a group the innermost loop around every vector."""
     loop = builder.scope(identifier)
-    assert loop is not None
     why = f"{STREAMS} rows at a time: more misses are in flight"
     jam(builder, loop, STREAMS, why)
 
 
 def _part(builder: PassBuilder, identifier: str) -> None:
     loop = builder.scope(identifier)
-    assert loop is not None
     why = f"{STREAMS} places at a time"
     parts = tile(builder, loop, loop.extent // STREAMS, why)
     builder.make("swap_scopes", f"%{parts.outer}", why)
@@ -183,7 +181,6 @@ def _preferred(builder: PassBuilder, *, rows: bool, is_likely: bool) -> str:
 
 def _prefetch(builder: PassBuilder, root: str, identifier: str, number: int, distance: str) -> None:
     leaf, scope = builder.leaf(identifier), builder.scope(root)
-    assert scope is not None
     access = leaf.accesses[number]
     ahead = _bytes_per_iteration(access, scope.depth) if distance == "next row" else int(distance)
     if 0 < ahead <= builder.game.machine.private_cache // 4:

@@ -45,7 +45,7 @@ def share_work(builder: PassBuilder) -> None:
     if threads < 2:
         return
     for identifier in [node.id for node in builder.nest.children]:
-        scope = builder.scope(identifier)
+        scope = builder.find_scope(identifier)
         if scope is not None and _is_worth_starting(builder, scope):
             _share(builder, scope, threads)
 
@@ -102,7 +102,7 @@ def _share(builder: PassBuilder, nest: Scope, threads: int) -> None:
         return
     before = len(builder.notes)
     for identifier in inside:
-        child = builder.scope(identifier)
+        child = builder.find_scope(identifier)
         if child is not None:
             _share(builder, child, threads)
     if len(builder.notes) == before:

@@ -134,7 +134,7 @@ def vectorize_statement(builder: PassBuilder, identifier: str) -> None:
     if loop is None:
         return
     while (inner := builder.leaf(identifier).parent) is not None and inner.id != loop.id:
-        current = builder.scope(loop.id)
+        current = builder.find_scope(loop.id)
         if current is None or not builder.attempt("swap_scopes", current, "contiguous memory belongs innermost"):
             return
     lanes = fitting_lanes(builder, builder.leaf(identifier), loop.extent)
@@ -238,7 +238,6 @@ def _square(builder: PassBuilder, identifier: str, rows: str, size: int) -> None
     """Cut the loop `rows` around the vectors of a copy into squares, and peel off its rest."""
     why = f"squares of {size} x {size} elements are transposed in registers"
     loop = builder.scope(rows)
-    assert loop is not None
     if loop.extent % size:
         builder.make("peel_scope", loop, why, after=loop.extent // size * size)
     while builder.leaf(identifier).chain[-2].id != rows:
@@ -358,7 +357,7 @@ def _arrays(scope: Scope) -> set[str]:
 def _fuse_pair(builder: PassBuilder, first: str, second: str) -> bool:
     """Bring two siblings together and fuse them, or change nothing."""
     why = "values that the next statement needs stay in registers"
-    one, other = builder.scope(first), builder.scope(second)
+    one, other = builder.find_scope(first), builder.find_scope(second)
     if one is not None and other is not None and builder.nest.next_sibling(one) is other:
         return builder.attempt("join_scopes", one, why)
     if one is None or other is None or not _may_meet(builder, one, other):
@@ -381,7 +380,7 @@ def _may_meet(builder: PassBuilder, first: Scope, second: Scope) -> bool:
 def _bring_together(builder: PassBuilder, first: str, second: str) -> bool:
     """Move `second` up to `first`, and its dependences above `first` if legal."""
     while True:
-        one, other = builder.scope(first), builder.scope(second)
+        one, other = builder.find_scope(first), builder.find_scope(second)
         if one is None or other is None or other.position <= one.position:
             return False
         if other.position == one.position + 1:
@@ -471,7 +470,7 @@ def _cut_row(builder: PassBuilder, name: str, dimension: int, size: int) -> None
 def unroll_groups(builder: PassBuilder) -> None:
     """Unroll the groups of vectors."""
     for identifier in [s.id for s in reversed(builder.nest.scopes)]:
-        scope = builder.scope(identifier)
+        scope = builder.find_scope(identifier)
         if scope is None or scope.mapping is not Mapping.SEQUENTIAL or scope.extent > 2 * ACCUMULATORS:
             continue
         copies = sum(

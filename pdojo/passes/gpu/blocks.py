@@ -205,7 +205,7 @@ def _spread_rows(builder: PassBuilder, statement: str, longest: int, lanes: int,
         builder.make("map_block", f"%{group.inner}", "a warp for each row of a block")
     _fuse_phases(builder, parts)
     for part in parts:
-        if builder.scope(part.threads) is not None:
+        if builder.find_scope(part.threads) is not None:
             map_threads(builder, part.threads, warp, why)
     _unroll(builder, [s.turns for s in parts if s.turns is not None], PER_THREAD // lanes)
     _keep(builder, temporaries, fast=fast)
@@ -213,7 +213,7 @@ def _spread_rows(builder: PassBuilder, statement: str, longest: int, lanes: int,
 
 def _unroll(builder: PassBuilder, loops: Sequence[str], most: int) -> None:
     for identifier in loops:
-        scope = builder.scope(identifier)
+        scope = builder.find_scope(identifier)
         if scope is not None and scope.extent <= most:
             builder.attempt("unroll", scope, "only constants index a thread's elements: registers")
 
@@ -221,7 +221,6 @@ def _unroll(builder: PassBuilder, loops: Sequence[str], most: int) -> None:
 def _group(builder: PassBuilder, rows: str, count: int) -> Tiles | None:
     """Group the rows for a block; None if a block has one row."""
     scope = builder.scope(rows)
-    assert scope is not None
     return tile(builder, scope, count, f"{count} rows in a block") if 1 < count < scope.extent else None
 
 

@@ -159,7 +159,6 @@ def _map_copy(
     statements = [copy.store]
     if copy.through:
         threads_scope = builder.scope(found.threads)
-        assert threads_scope is not None
         why_through = "it is transposed on the way" if copy.is_transposed else "the loads have time until the stores"
         _, load = staged(builder, threads_scope, copy.operand, "iteration", why_through)
         copy = replace(copy, load=load)
@@ -181,7 +180,6 @@ def _map_loops(builder: PassBuilder, statement: str, in_vectors: bool, depth: in
     builder.make("map_block", f"%{threads}", why)
     for loop in inner:
         scope = builder.scope(loop)
-        assert scope is not None
         child = scope.children[0]
         last = isinstance(child, Leaf) and scope.extent <= _most_lanes(child.output.array)
         if not (in_vectors and last and builder.attempt("vectorize", scope, why)):
@@ -253,6 +251,6 @@ def neutral_tails(builder: PassBuilder, zero: str, identifier: str, copies: Sequ
 
 
 def _drop_guards(builder: PassBuilder, identifier: str, why: str) -> None:
-    scope = builder.scope(identifier)
+    scope = builder.find_scope(identifier)
     for constraint in reversed(range(len(scope.guard) if scope is not None else 0)):
         builder.attempt("drop_guard", f"%{identifier}", why, constraint=constraint)

@@ -23,7 +23,7 @@ def greedy(builder: PassBuilder) -> None:
 
 def _launch(builder: PassBuilder, identifier: str) -> None:
     """Map the outermost legal loop to the grid, and the outermost legal loops inside it to threads."""
-    scope = builder.scope(identifier)
+    scope = builder.find_scope(identifier)
     if scope is None:
         return
     inside = [child.id for child in scope.children if isinstance(child, Scope)]
@@ -38,7 +38,7 @@ def _launch(builder: PassBuilder, identifier: str) -> None:
 
 
 def _threads(builder: PassBuilder, identifier: str) -> None:
-    scope = builder.scope(identifier)
+    scope = builder.find_scope(identifier)
     if scope is None or scope.mapping is not Mapping.SEQUENTIAL:
         return
     inside = [child.id for child in scope.children if isinstance(child, Scope)]

@@ -68,8 +68,6 @@ def _try(builder: PassBuilder, first: Scope, refused: set[tuple[str, str]]) -> b
 def _join(builder: PassBuilder, first: str, second: str) -> int | None:
     """Join two scopes and their only-child loops; returns the number of shared iterations, None if illegal."""
     one, other = builder.scope(first), builder.scope(second)
-    assert one is not None
-    assert other is not None
     inside, beside = _only(one), _only(other)
     if not builder.attempt("join_scopes", one, "nests that share their loops share a launch: values stay with a block"):
         return None
@@ -77,7 +75,7 @@ def _join(builder: PassBuilder, first: str, second: str) -> int | None:
         inner = _join(builder, inside.id, beside.id)
         if inner is not None:
             return inner
-    scope = builder.scope(first) or builder.scope(second)
+    scope = builder.find_scope(first) or builder.find_scope(second)
     assert scope is not None
     return prod(s.extent for s in (*scope.chain[:-1], scope))
 

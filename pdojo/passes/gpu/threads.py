@@ -25,12 +25,11 @@ def collapse(builder: PassBuilder, identifier: str, why: str) -> None:
     """Collapse a scope and all loops perfectly nested in it into one loop."""
     while True:
         scope = builder.scope(identifier)
-        assert scope is not None
         if len(perfect(scope)) == 1:
             return
         known = builder.nest.by_id.keys()
         builder.make("collapse_scopes", scope, why)
-        if builder.scope(identifier) is None:
+        if builder.find_scope(identifier) is None:
             identifier = next(s.id for s in builder.nest.scopes if s.id not in known)
 
 
@@ -38,7 +37,6 @@ def spread(builder: PassBuilder, identifier: str, threads: int, lanes: int, why:
     """Split a loop into turns of `threads` threads with `lanes` neighbouring elements each."""
     turns = inner = None
     scope = builder.scope(identifier)
-    assert scope is not None
     lanes = max(1, min(lanes, largest_power(scope.extent / threads)))
     if scope.extent > threads * lanes:
         turns, identifier = tile(builder, scope, threads * lanes, why)
@@ -52,7 +50,6 @@ def spread(builder: PassBuilder, identifier: str, threads: int, lanes: int, why:
 def map_threads(builder: PassBuilder, identifier: str, warp: int, why: str) -> None:
     """Map a loop to the threads of a block, as warps if there are several."""
     scope = builder.scope(identifier)
-    assert scope is not None
     if scope.extent <= warp:
         builder.make("map_warp" if warp % scope.extent == 0 else "map_block", scope, why)
         return
@@ -70,7 +67,6 @@ def vectors(builder: PassBuilder, identifier: str, why: str) -> None:
 def may_be_vectors(builder: PassBuilder, identifier: str) -> bool:
     """False if an access to an interface array prevents vectorisation of the loop's statements."""
     scope = builder.scope(identifier)
-    assert scope is not None
     found = ((leaf, access) for leaf in scope.leaves for access in leaf.accesses if access.array.buffer.op is None)
     return all(lane_problem(access, leaf, scope, builder.game.machine) is None for leaf, access in found)
 

@@ -165,12 +165,10 @@ def _map_block(builder: PassBuilder, others: Sequence[str], identifier: str, dep
 def _straighten(builder: PassBuilder, identifier: str, why: str) -> None:
     """Unroll loops, the innermost ones as vectors of the width of a load or of a fused multiply-add."""
     scope = builder.scope(identifier)
-    assert scope is not None
     for inner in [
         s.id for s in builder.nest.scopes if s.id in {c.id for leaf in scope.leaves for c in leaf.chain[scope.depth :]}
     ]:
         loop = builder.scope(inner)
-        assert loop is not None
         last = len(loop.children) == 1 and isinstance(loop.children[0], Leaf)
         if not (last and _in_vectors(builder, loop, why)):
             builder.make("unroll", loop, why)

@@ -13,7 +13,7 @@ from pdojo.dialect.view.storage import physical_shape
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.loops import tile
 from pdojo.passes.snitch.packing import is_streamable, lanes_along
-from pdojo.passes.snitch.registers import INVARIANT, STRAIGHT, invariants, is_innermost, is_load, scope_of, stage
+from pdojo.passes.snitch.registers import INVARIANT, STRAIGHT, invariants, is_innermost, is_load, stage
 
 ROOM = 25
 """Registers for values from outside in a region: streams and functions need the others."""
@@ -33,11 +33,11 @@ def stream(builder: PassBuilder, when: Callable[[Scope], bool] = lambda _: True)
 def repeat(builder: PassBuilder) -> None:
     """Turn innermost loops, and loops directly around one of these, into hardware loops."""
     for scope in [s.id for s in builder.nest.scopes]:
-        found = builder.scope(scope)
+        found = builder.find_scope(scope)
         if found is not None and found.mapping is Mapping.SEQUENTIAL and is_innermost(found):
             builder.attempt("frep", found, "the sequencer repeats the instructions, the core goes on")
     for scope in [s.id for s in builder.nest.scopes]:
-        found = builder.scope(scope)
+        found = builder.find_scope(scope)
         if found is not None and found.mapping is Mapping.SEQUENTIAL and _wraps_hardware_loop(found):
             builder.attempt("frep", found, "the sequencer repeats what is around its loop too")
 
@@ -96,7 +96,7 @@ def share_innermost(builder: PassBuilder, identifier: str) -> str | None:
 
 def _move_innermost(builder: PassBuilder, loop: str) -> None:
     """Move a loop of a perfect nest inwards, up to the straight code."""
-    while isinstance(child := scope_of(builder, loop).children[0], Scope) and child.mapping is Mapping.SEQUENTIAL:
+    while isinstance(child := builder.scope(loop).children[0], Scope) and child.mapping is Mapping.SEQUENTIAL:
         builder.make("swap_scopes", f"%{loop}", "its iterations share what they read")
 
 
@@ -106,8 +106,8 @@ def _shared_innermost(builder: PassBuilder, loop: str) -> int:
     Returns the number of streams still needed.
     """
     _move_innermost(builder, loop)
-    for name in invariants(scope_of(builder, loop)):
-        builder.transact(lambda name=name: _load(builder, scope_of(builder, loop), name, INVARIANT))
+    for name in invariants(builder.scope(loop)):
+        builder.transact(lambda name=name: _load(builder, builder.scope(loop), name, INVARIANT))
     root = builder.nest.by_id[loop].chain[0]
     return streams_needed(builder, root)
 
@@ -121,11 +121,11 @@ def _spare_in_loop(builder: PassBuilder, identifier: str) -> None:
     """If an innermost loop needs more streams than exist, load the values that its unrolled statements share."""
     most = builder.game.machine.snitch.stream_registers
     why = "all copies read it: a register instead of a stream"
-    for leaf in [leaf.id for leaf in scope_of(builder, identifier).leaves]:
+    for leaf in [leaf.id for leaf in builder.scope(identifier).leaves]:
         for access in builder.leaf(leaf).reads:
-            if streams_needed(builder, scope_of(builder, identifier)) <= most:
+            if streams_needed(builder, builder.scope(identifier)) <= most:
                 return
-            chain = builder.leaf(leaf).chain[scope_of(builder, identifier).depth + 1 :]
+            chain = builder.leaf(leaf).chain[builder.scope(identifier).depth + 1 :]
             inside = [s for s in chain if s.mapping is Mapping.UNROLL]
             is_shared = inside and not any(e.uses(s.depth) for s in inside for e in access.index)
             if access.array.buffer.memory is Memory.HEAP and is_shared:
@@ -144,7 +144,7 @@ def _load(builder: PassBuilder, scope: Scope, name: str, why: str) -> bool:
 
 
 def _stream(builder: PassBuilder, identifier: str, when: Callable[[Scope], bool]) -> None:
-    scope = builder.scope(identifier)
+    scope = builder.find_scope(identifier)
     if scope is None or scope.mapping is not Mapping.SEQUENTIAL or not when(scope):
         return
     if is_innermost(scope):
@@ -164,7 +164,7 @@ def _stream(builder: PassBuilder, identifier: str, when: Callable[[Scope], bool]
 
 def _region(builder: PassBuilder, identifier: str) -> str:
     """The scope to stream: the loop, or a scope around it if it may become a hardware loop around another one."""
-    scope = scope_of(builder, identifier)
+    scope = builder.scope(identifier)
     loops = [c for c in scope.children if isinstance(c, Scope) and c.mapping is Mapping.SEQUENTIAL]
     if scope.extent == 1 or len(scope.children) == 1 or len(loops) != 1 or not is_innermost(loops[0]):
         return scope.id
@@ -176,17 +176,17 @@ def _streamed(builder: PassBuilder, identifier: str, *, spare: bool) -> bool:
 
     `spare`: copies from memory into registers remain loads, too.
     """
-    if _registers(builder, scope_of(builder, identifier)) > ROOM:
+    if _registers(builder, builder.scope(identifier)) > ROOM:
         return False
     why = "no stream can load or store it, or none is left"
-    for leaf in [leaf.id for leaf in scope_of(builder, identifier).leaves]:
+    for leaf in [leaf.id for leaf in builder.scope(identifier).leaves]:
         for number, access in enumerate(builder.leaf(leaf).accesses):
             if ORDINARY in access.hints.data or access.array.buffer.memory is not Memory.HEAP:
                 continue
             if not is_streamable(access, builder.leaf(leaf)) or (spare and is_load(builder.leaf(leaf))):
                 builder.make("hint", f"%{leaf}", why, kind="ordinary", access=number)
     builder.make("stream", f"%{identifier}", "streams load and store what the scope accesses")
-    return streams_needed(builder, scope_of(builder, identifier)) > 0
+    return streams_needed(builder, builder.scope(identifier)) > 0
 
 
 def _registers(builder: PassBuilder, scope: Scope) -> int:

@@ -12,7 +12,7 @@ from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.loops import sink, tile
 from pdojo.passes.snitch.hardware import share_innermost
 from pdojo.passes.snitch.packing import is_streamable, lanes_along, partial_sums
-from pdojo.passes.snitch.registers import REGISTERS, scope_of
+from pdojo.passes.snitch.registers import REGISTERS
 
 COPIES = 4
 """Number of interleaved results: the latency in cycles from an operation to its use."""
@@ -22,7 +22,7 @@ SHARED = 8
 
 def interleave(builder: PassBuilder, identifier: str) -> None:
     """Interleave several iterations of one of a nest's loops innermost; a single sum gets four partial sums."""
-    scope = builder.scope(identifier)
+    scope = builder.find_scope(identifier)
     if scope is None or scope.mapping is not Mapping.SEQUENTIAL:
         return
     if any(s.mapping is Mapping.UNROLL for leaf in scope.leaves for s in leaf.chain):
@@ -37,7 +37,7 @@ def interleave(builder: PassBuilder, identifier: str) -> None:
         return
     shared = share_innermost(builder, identifier)
     if shared is not None:
-        scope = scope_of(builder, shared).chain[scope.depth]
+        scope = builder.scope(shared).chain[scope.depth]
     elif _is_independent(scope):
         return
     # The values that iterations of the innermost loop share are loaded once for all of its iterations.
@@ -144,7 +144,7 @@ def is_kept(access: Access, loop: Scope) -> bool:
 
 def _several_at_a_time(builder: PassBuilder, identifier: str, copies: int) -> bool:
     why = f"{copies} results at a time hide the latency of the FPU"
-    loop = scope_of(builder, identifier)
+    loop = builder.scope(identifier)
     is_whole = loop.extent == copies and all(is_kept(access, loop) for access in _unstreamed(loop))
     tiles = None if is_whole else tile(builder, identifier, copies, why)
     parts = sink(builder, identifier if tiles is None else tiles.inner, why)
@@ -168,7 +168,7 @@ def _cut_temporaries(builder: PassBuilder, identifier: str, copies: int, why: st
 
 def _indexes(builder: PassBuilder, identifier: str, name: str, dimension: int) -> bool:
     """True if a loop indexes a dimension of an array."""
-    loop = builder.scope(identifier)
+    loop = builder.find_scope(identifier)
     return loop is not None and any(
         access.index[dimension].uses(loop.depth)
         for leaf in loop.leaves

@@ -48,7 +48,7 @@ def pack(builder: PassBuilder, copies: int) -> None:
 
 def _vectorize(builder: PassBuilder, identifier: str, copies: int) -> None:
     """Pack the numbers of one register along a contiguous loop; sums over it get partial sums."""
-    scope = builder.scope(identifier)
+    scope = builder.find_scope(identifier)
     if scope is None or scope.mapping is not Mapping.SEQUENTIAL or _has_lanes(scope):
         return
     lanes = min(builder.lanes(leaf) for leaf in scope.leaves)
@@ -85,7 +85,6 @@ def _apart(builder: PassBuilder, identifier: str, copies: int) -> bool:
     """
     _materialize(builder, identifier)
     scope = builder.scope(identifier)
-    assert scope is not None
     statements = [child.id for child in scope.children]
     if not all(isinstance(child, Leaf) for child in scope.children):
         return False
@@ -121,7 +120,7 @@ def _packed(builder: PassBuilder, identifier: str, lanes: int) -> bool:
     parts = sink(builder, tile(builder, identifier, lanes, why).inner, why)
     for part in parts:
         builder.make("vectorize", f"%{part}", why)
-    scopes = [builder.scope(part) for part in parts]
+    scopes = [builder.find_scope(part) for part in parts]
     leaves = [leaf for scope in scopes if scope is not None for leaf in scope.leaves]
     return all(map(_is_aligned, leaves)) and not all(map(_shifts_words, leaves))
 
@@ -129,7 +128,6 @@ def _packed(builder: PassBuilder, identifier: str, lanes: int) -> bool:
 def _materialize(builder: PassBuilder, identifier: str) -> None:
     """Give the temporaries of a loop memory for every element, because a slot ties statements together."""
     scope = builder.scope(identifier)
-    assert scope is not None
     why = "room for an element for each lane"
     for name in dict.fromkeys(a.array.name for leaf in scope.leaves for a in leaf.accesses):
         buffer = builder.nest.arrays[name].buffer

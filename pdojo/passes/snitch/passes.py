@@ -20,7 +20,7 @@ from pdojo.passes.cpu.fusion import CHEAP, inline
 from pdojo.passes.snitch.hardware import repeat, stream
 from pdojo.passes.snitch.interleaving import COPIES, interleave, is_kept
 from pdojo.passes.snitch.packing import contract, is_streamable, lanes_along, pack
-from pdojo.passes.snitch.registers import is_innermost, keep_invariants, scope_of, use_registers
+from pdojo.passes.snitch.registers import is_innermost, keep_invariants, use_registers
 from pdojo.passes.snitch.steps import shorten_sums
 from pdojo.passes.snitch.windows import align_windows, spare_port
 
@@ -87,7 +87,7 @@ def unroll(builder: PassBuilder, when: Callable[[Leaf], bool] = lambda _: True) 
     Only loops of which some statement satisfies `when` are unrolled.
     """
     for identifier in [s.id for s in reversed(builder.nest.scopes)]:
-        scope = builder.scope(identifier)
+        scope = builder.find_scope(identifier)
         if scope is None or scope.mapping is not Mapping.SEQUENTIAL or scope.depth == 0:
             continue
         mappings = {s.mapping for leaf in scope.leaves for s in leaf.chain[scope.depth :]}
@@ -124,7 +124,7 @@ def _separate(builder: PassBuilder, identifier: str, name: str, count: int) -> b
     Returns False if the loop has no sums in the array, or several results inside, which need not wait already.
     """
     why = "sums that do not wait for each other"
-    loop = scope_of(builder, identifier)
+    loop = builder.scope(identifier)
     sums = [leaf for leaf in loop.leaves if leaf.accumulate is not None and leaf.output.array.name == name]
     if not sums or any(_results(leaf, loop) >= COPIES for leaf in sums):
         return False

@@ -62,7 +62,7 @@ def _in_registers(builder: PassBuilder, scope: Scope, name: str) -> None:
     wraps = len(builder.nest.siblings(scope)) > 1 and scope.parent is not None
     if wraps and scope.parent is not None:
         # Include the zeros before the loop and the statements behind it.
-        scope = scope_of(builder, tile(builder, scope.parent, 1, why).inner)
+        scope = builder.scope(tile(builder, scope.parent, 1, why).inner)
     before = set(builder.nest.arrays)
     builder.make("stage_out", scope, why, array=name, location="stack")
     (copy,) = set(builder.nest.arrays) - before
@@ -85,7 +85,7 @@ def _unwrap(builder: PassBuilder, scope: Scope, why: str) -> bool:
     for place in reversed(range(1, len(children))):
         builder.make("split_scopes", f"%{scope.id}", why, after=place)
     for child in children:
-        inner = scope_of(builder, child)
+        inner = builder.scope(child)
         around = inner.chain[-2].id
         is_unrolled = inner.mapping is Mapping.UNROLL
         if is_unrolled:
@@ -114,13 +114,6 @@ def _settle(builder: PassBuilder, copy: str, depth: int, why: str) -> None:
     builder.make("set_location", copy, why, location="register")
 
 
-def scope_of(builder: PassBuilder, identifier: str) -> Scope:
-    """The scope with an identifier, which must exist."""
-    found = builder.scope(identifier)
-    assert found is not None
-    return found
-
-
 def _around_sum(leaf: Leaf) -> Scope | None:
     """The outermost scope around a sum inside of which only unrolled scopes index the result."""
     own = {v for e in leaf.output.index for v in e.variables()}
@@ -135,7 +128,7 @@ def _around_sum(leaf: Leaf) -> Scope | None:
 def _keep_intermediates(builder: PassBuilder) -> None:
     """Keep the values that an innermost loop computes and uses at once in registers; it stores the last one."""
     for identifier in [s.id for s in builder.nest.scopes]:
-        scope = builder.scope(identifier)
+        scope = builder.find_scope(identifier)
         if scope is None or scope.mapping is not Mapping.SEQUENTIAL or not is_innermost(scope):
             continue
         for name in dict.fromkeys(leaf.output.array.name for leaf in scope.leaves):
@@ -149,7 +142,7 @@ def _keep_intermediates(builder: PassBuilder) -> None:
 def _keep(builder: PassBuilder, identifier: str, name: str) -> None:
     """Let the iterations of a loop work on a copy of what they write, in registers."""
     why = "values are in registers until they are complete"
-    inner = scope_of(builder, tile(builder, identifier, 1, why).inner)
+    inner = builder.scope(tile(builder, identifier, 1, why).inner)
     depth = inner.depth
     before = set(builder.nest.arrays)
     builder.make("stage_out", inner, why, array=name, location="stack")
@@ -166,13 +159,13 @@ def keep_invariants(builder: PassBuilder) -> None:
     """
     most = builder.game.machine.snitch.stream_registers
     for identifier in [s.id for s in builder.nest.scopes]:
-        scope = builder.scope(identifier)
+        scope = builder.find_scope(identifier)
         if scope is None or scope.mapping is not Mapping.SEQUENTIAL or not is_innermost(scope):
             continue
         others = (leaf for leaf in scope.chain[0].leaves if leaf not in scope.leaves)
         repeats = scope.depth > 0 and all(map(is_load, others))
         for name in invariants(scope):
-            inside = scope_of(builder, identifier)
+            inside = builder.scope(identifier)
             is_long = repeats or (_fits_loop(builder, inside) and prod(builder.nest.arrays[name].shape) > LONG)
             if _is_streamed(inside, name) and (inside.extent == 1 or (is_long and _streams(builder, inside) <= most)):
                 continue
@@ -206,7 +199,7 @@ def stage(builder: PassBuilder, identifier: str, name: str, why: str) -> bool:
     (copy,) = set(builder.nest.arrays) - before
     if prod(physical_shape(builder.nest, builder.nest.arrays[copy].buffer)) > REGISTERS:
         return False
-    _settle(builder, copy, scope_of(builder, identifier).depth, why)
+    _settle(builder, copy, builder.scope(identifier).depth, why)
     return True
 
 

@@ -10,7 +10,7 @@ from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.view.nest import Leaf, Node, Scope
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.snitch.hardware import streams_needed
-from pdojo.passes.snitch.registers import STRAIGHT, scope_of
+from pdojo.passes.snitch.registers import STRAIGHT
 
 FEWEST = 3
 """Fewest steps of a sum of which two may be peeled off."""
@@ -43,7 +43,7 @@ class _Shortening:
     @staticmethod
     def of(builder: PassBuilder, identifier: str) -> _Shortening | None:
         """The moves for the sum whose outermost loop is given; None if it is no such sum."""
-        loop = builder.scope(identifier)
+        loop = builder.find_scope(identifier)
         if loop is None or loop.parent is None:
             return None
         levels, steps = _steps(loop)
@@ -63,11 +63,11 @@ class _Shortening:
     def made(self) -> bool:
         """Make the moves; False if streams would not suffice."""
         builder, why = self.builder, self.why
-        needed = streams_needed(builder, self._parent())
+        needed = streams_needed(builder, self.builder.scope(self.parent))
         start, end = builder.nest.by_id[self.zeros].position, self._after(self.zeros, 1 if self.copies is None else 2)
-        behind = len(self._parent().children) - end.position - 1
+        behind = len(self.builder.scope(self.parent).children) - end.position - 1
         first, last = self._after(self.zeros, 1), self.copies
-        ends = [scope_of(builder, self.zeros), first, *([] if last is None else [scope_of(builder, last)])]
+        ends = [builder.scope(self.zeros), first, *([] if last is None else [builder.scope(last)])]
         straight = [scope.id for end in ends for scope in _loops(end) if scope.mapping in STRAIGHT]
         is_packed = builder.leaf(first.leaves[0].id).chain[-1].mapping is Mapping.VECTOR
         name = self._array()
@@ -82,19 +82,23 @@ class _Shortening:
             self._join(self._after(last, -1), "forward_sum", is_packed=is_packed)
         self._peel(self.zeros, 1)
         self._join(self._after(self.zeros, 0), "absorb_init", is_packed=is_packed)
-        for child in self._parent().children[start : len(self._parent().children) - behind]:
+        for child in self.builder.scope(self.parent).children[
+            start : len(self.builder.scope(self.parent).children) - behind
+        ]:
             loops = [scope.id for scope in _loops(child)]
             if is_packed:
                 self._vectorize(loops.pop())
             for scope in reversed(loops):
-                found = scope_of(builder, scope)
+                found = builder.scope(scope)
                 is_straight = self.levels > 1 or found.extent == 1 or scope == loops[-1]
                 if is_straight and found.mapping is Mapping.SEQUENTIAL:
                     builder.make("unroll", f"%{scope}", why)
         for dimension in folded:
             builder.make("reuse_dims", f"{name}:{dimension}", why)
         builder.make("set_location", name, why, location="register")
-        return streams_needed(builder, self._parent()) <= max(needed, builder.game.machine.snitch.stream_registers)
+        return streams_needed(builder, self.builder.scope(self.parent)) <= max(
+            needed, builder.game.machine.snitch.stream_registers
+        )
 
     def _folded(self, name: str) -> list[int]:
         """The dimensions of the sums that lanes index and that have room for one register only."""
@@ -106,18 +110,12 @@ class _Shortening:
     def _array(self) -> str:
         """The first array in the memory of the sum."""
         zeros = self.builder.scope(self.zeros)
-        assert zeros is not None
         return zeros.leaves[0].output.array.buffer.names[0]
-
-    def _parent(self) -> Scope:
-        scope = self.builder.scope(self.parent)
-        assert scope is not None
-        return scope
 
     def _after(self, identifier: str, places: int) -> Scope:
         """The node so many places behind another one."""
         node = self.builder.nest.by_id[identifier]
-        found = self._parent().children[node.position + places]
+        found = self.builder.scope(self.parent).children[node.position + places]
         assert isinstance(found, Scope)
         return found
 
@@ -130,7 +128,7 @@ class _Shortening:
             self.builder.make("collapse_scopes", self._after(beside, places), self.why)
 
     def _vectorize(self, identifier: str) -> None:
-        if scope_of(self.builder, identifier).mapping is Mapping.SEQUENTIAL:
+        if self.builder.scope(identifier).mapping is Mapping.SEQUENTIAL:
             self.builder.make("vectorize", f"%{identifier}", self.why)
 
     def _join(self, step: Scope, move: str, *, is_packed: bool) -> None:
@@ -144,7 +142,7 @@ class _Shortening:
             builder.make("delete_op", _innermost(self._joined(place)).children[1], self.why)
 
     def _joined(self, place: int) -> Scope:
-        joined = self._parent().children[place]
+        joined = self.builder.scope(self.parent).children[place]
         assert isinstance(joined, Scope)
         return joined
 

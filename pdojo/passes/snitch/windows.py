@@ -20,7 +20,6 @@ from pdojo.dialect.view.storage import physical_shape
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.loops import collapse_unit_loops, is_copy, isolate, tile
 from pdojo.passes.snitch.packing import JOINED
-from pdojo.passes.snitch.registers import scope_of
 
 WHY = "pairs at odd places are words of a copy that begins one element later"
 
@@ -118,10 +117,10 @@ def _aligned(builder: PassBuilder, window: _Window) -> bool:
 
 def _parities(builder: PassBuilder, window: _Window) -> str:
     """Split the steps into those at even places and those at odd places behind, whose statement it returns."""
-    along = scope_of(builder, window.along)
+    along = builder.scope(window.along)
     while along.depth > window.results:
         builder.make("swap_scopes", along.chain[-2], WHY)
-        along = scope_of(builder, window.along)
+        along = builder.scope(window.along)
     last: str | None = None
     if along.extent % 2:
         builder.make("peel_scope", along, WHY, after=along.extent - 1)
@@ -137,10 +136,10 @@ def _parities(builder: PassBuilder, window: _Window) -> str:
     if last is not None:
         builder.make("swap_nodes", f"%{parts[1]}", WHY)
         builder.make("unpeel_scope", f"%{parts[0]}", WHY)
-    return scope_of(builder, parts[1]).leaves[0].id
+    return builder.scope(parts[1]).leaves[0].id
 
 
 def _next(builder: PassBuilder, identifier: str) -> str:
-    found = builder.nest.next_sibling(scope_of(builder, identifier))
+    found = builder.nest.next_sibling(builder.scope(identifier))
     assert found is not None
     return found.id

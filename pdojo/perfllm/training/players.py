@@ -59,7 +59,6 @@ class Processes:
 
 @dataclass(frozen=True)
 class _Job:
-
     order: EpisodeOrder
     policy: bytes | None
 
