@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic, strftime
 
-from pdojo_tools.command import Arguments, positive, run_tool
+from pdojo_tools.command import Arguments, positive, tool
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -34,12 +34,9 @@ PROFILED = 60.0
 _COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns the exit code, 1 if a kernel failed."""
-    return run_tool(_main, arguments)
-
-
-def _main(arguments: Sequence[str] | None) -> None:
+@tool
+def main(arguments: Sequence[str] | None) -> None:
+    """The command, 1 if a kernel failed."""
     given = _parser().parse_args(arguments)
     given.command(given, Console())
 
