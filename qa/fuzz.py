@@ -88,9 +88,9 @@ class Fuzzer:
         """The finished fraction of the run, 1 at the end."""
         elapsed = time.monotonic() - self.started
         parts = [elapsed / self.seconds if self.seconds else 0.0]
-        parts.append(self.totals.counts.total / self.moves if self.moves else 0.0)
-        parts.append(self.totals.counts.walks / self.walks if self.walks else 0.0)
-        parts.append(self.totals.traces.traces / self.traces if self.traces else 0.0)
+        parts.append(self.totals.counts.moves / self.moves if self.moves else 0.0)
+        parts.append(self.totals.counts["walks", ""] / self.walks if self.walks else 0.0)
+        parts.append(self.totals.counts["traces", ""] / self.traces if self.traces else 0.0)
         return min(1.0, max(parts))
 
     @property
@@ -138,7 +138,11 @@ class Fuzzer:
         """Report the death of a process as a failure, and replace it from the next number on."""
         self.workers.remove(worker)
         self._fail(worker.crash())
-        if worker.begun is None and not self.totals.features.kernels and len(self.totals.failures) > MOST_STILLBORN:
+        if (
+            worker.begun is None
+            and not self.totals.counts["kernels", ""]
+            and len(self.totals.failures) > MOST_STILLBORN
+        ):
             raise MeasurementError("the processes of the run end before they begin; the first failure shows how")
         self.heard_number = worker.number == self.number
         if not self._is_over:

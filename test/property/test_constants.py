@@ -53,4 +53,4 @@ def test_walks_with_constants(name: str, seed: int) -> None:
     (kernel,) = parse_notation(LAYERS)
     for found in walk(kernel, machine(name), seed, 20, counts, prefer=MIXING):
         assert not isinstance(found, FailedWalk), f"{found.steps}: {found.failure}"
-    assert counts.total == 20
+    assert counts.moves == 20
