@@ -21,12 +21,12 @@ from multiprocessing.connection import wait
 from os import sched_getaffinity
 from pathlib import Path
 
-from pdojo_tools.command import Arguments, random_seed
+from pdojo_tools.command import Arguments, random_seed, tool
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from pdojo.dialect.machines.registry import machine
-from pdojo.errors import MeasurementError, PdojoError, UsageError
+from pdojo.errors import MeasurementError, UsageError
 from pdojo.transforms.registry import transformation
 from qa.fuzzing.jobs import MACHINES, FuzzPlan, Report
 from qa.fuzzing.kernels import source
@@ -248,8 +248,9 @@ def fuzzer_for(options: argparse.Namespace) -> Fuzzer:
     )
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code: 1 for a broken promise, 2 for a wrong command line, 130 after Ctrl-C."""
+@tool
+def main(args: Sequence[str] | None) -> None:
+    """Run the fuzzer. Raises MeasurementError for broken promises, KeyboardInterrupt after Ctrl-C."""
     before = signal.getsignal(signal.SIGINT)
     try:
         options = arguments(args)
@@ -259,15 +260,12 @@ def main(args: Sequence[str] | None = None) -> int:
             fuzzer.console.print(table)
         if options.json is not None:
             options.json.write_text(as_json(fuzzer.plan, fuzzer.processes, fuzzer.totals), encoding="utf-8")
-    except PdojoError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return error.exit_code
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
-        return 130
     finally:
         signal.signal(signal.SIGINT, before)
-    return 1 if fuzzer.totals.failures else 130 if fuzzer.totals.interrupted else 0
+    if fuzzer.totals.failures:
+        raise MeasurementError(f"broken promises: {len(fuzzer.totals.failures)}")
+    if fuzzer.totals.interrupted:
+        raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
