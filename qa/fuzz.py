@@ -47,9 +47,8 @@ class Fuzzer:
 
     plan: FuzzPlan
     processes: int
-    moves: int | None = None
-    walks: int | None = None
-    traces: int | None = None
+    limits: dict[str, int] = field(default_factory=dict[str, int])
+    """Numbers of moves, walks or traces at which the run ends."""
     seconds: float | None = None
     number: int | None = None
     """The number of the only walk or trace; None for all."""
@@ -88,9 +87,7 @@ class Fuzzer:
         """The finished fraction of the run, 1 at the end."""
         elapsed = time.monotonic() - self.started
         parts = [elapsed / self.seconds if self.seconds else 0.0]
-        parts.append(self.totals.counts.moves / self.moves if self.moves else 0.0)
-        parts.append(self.totals.counts["walks", ""] / self.walks if self.walks else 0.0)
-        parts.append(self.totals.counts["traces", ""] / self.traces if self.traces else 0.0)
+        parts += [self.totals.counts.of(what).total() / limit for what, limit in self.limits.items()]
         return min(1.0, max(parts))
 
     @property
@@ -239,9 +236,7 @@ def fuzzer_for(options: argparse.Namespace) -> Fuzzer:
     return Fuzzer(
         plan,
         processes=options.processes or len(sched_getaffinity(0)),
-        moves=options.moves,
-        walks=options.walks,
-        traces=options.traces,
+        limits={what: limit for what in ("moves", "walks", "traces") if (limit := getattr(options, what))},
         seconds=None if minutes is None else minutes * 60,
         number=options.number,
         failures=options.failures,

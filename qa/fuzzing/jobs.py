@@ -144,9 +144,8 @@ def run(plan: FuzzPlan, first: int, step: int, tell: Tell = nobody) -> Iterator[
                 found.failure = _report(plan, number, failed)
                 if _is_new(known, failed):
                     tell(Failing(found.failure))
-                    found.failure = _report(
-                        plan, number, shrunk_trace(failed) if plan.traces else shrunk(failed, check)
-                    )
+                    smaller = shrunk_trace(failed) if plan.traces else shrunk(failed, check)
+                    found.failure = _report(plan, number, smaller)
         yield found
         number += step
 
@@ -177,8 +176,9 @@ def _trace(
     plan: FuzzPlan, kernel: KernelOp, on: Machine, random: Random, found: Found, _: Check | None, announce: Announce
 ) -> FailedWalk | None:
     game = draw_trace(kernel, on, random, plan.length, found.counts, announce)
+    steps = list(game.trace.steps)  # the checks undo some of them
     failure = check_trace(game, random, found.counts)
-    return None if failure is None else FailedWalk(kernel, on, found.number, game.trace.steps, failure)
+    return None if failure is None else FailedWalk(kernel, on, found.number, steps, failure)
 
 
 def _is_new(known: Counter[tuple[str, str]], failed: FailedWalk) -> bool:

@@ -15,7 +15,7 @@ from qa.random_kernels.coverage import TABLE_2
 from qa.walks import Counts
 
 TRACES = ("traces", "replayed", "edited", "kept", "skipped", "executed")
-"""What is counted of traces."""
+"""Counts of traces."""
 
 
 @dataclass
