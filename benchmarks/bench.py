@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pdojo_tools.calibrating import calibrate_once
-from pdojo_tools.command import Arguments, positive, run_tool
+from pdojo_tools.command import Arguments, positive, tool
 from rich.console import Console
 
 from benchmarks import runs
@@ -43,11 +43,6 @@ _STORED = (
     *("samples", "budget", "seed"),
 )
 """Arguments that are stored as they are."""
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code."""
-    return run_tool(_run, args)
 
 
 def _arguments() -> Arguments:
@@ -95,7 +90,9 @@ def _strategies(text: str) -> list[str]:
     return [name for name in STRATEGIES if name in names]
 
 
-def _run(args: Sequence[str] | None) -> None:
+@tool
+def main(args: Sequence[str] | None) -> None:
+    """Run the tool."""
     parser = _arguments()
     given = parser.parse_args(args)
     console = console_for()

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from xml.sax.saxutils import escape
 
-from pdojo_tools.command import Arguments, run_tool
+from pdojo_tools.command import Arguments, tool
 from pdojo_tools.outputs import write_output
 
 from benchmarks.compare import RESULTS, Results
@@ -70,12 +70,9 @@ class Panel:
         return geometric_mean(self.ratios.values())
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code."""
-    return run_tool(_run, args)
-
-
-def _run(args: Sequence[str] | None) -> None:
+@tool
+def main(args: Sequence[str] | None) -> None:
+    """Run the tool."""
     parser = Arguments(prog="python -m benchmarks.chart", description=__doc__)
     parser.add_argument("files", nargs="*", metavar="FILES", help="results, one panel each")
     parser.add_argument("-o", "--output", metavar="FILE.svg", default=str(CHART), help="docs/table3.svg by default")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pdojo_tools.command import Arguments, run_tool
+from pdojo_tools.command import Arguments, tool
 from pdojo_tools.outputs import write_output
 from rich.console import Console
 from rich.markup import escape
@@ -86,11 +86,6 @@ def _quotient(after: float | None, before: float | None) -> float | None:
     return None if after is None or before is None else after / before
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code."""
-    return run_tool(_run, args)
-
-
 def _arguments() -> Arguments:
     parser = Arguments(prog="python -m benchmarks.compare", description=__doc__)
     add = parser.add_argument
@@ -101,7 +96,9 @@ def _arguments() -> Arguments:
     return parser
 
 
-def _run(args: Sequence[str] | None) -> None:
+@tool
+def main(args: Sequence[str] | None) -> None:
+    """Run the tool."""
     given = _arguments().parse_args(args)
     if given.keep and given.before is not None:
         raise UsageError("--keep replaces the stored results of the processor; leave out BEFORE")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pdojo_tools.calibrating import calibrate_once
-from pdojo_tools.command import Arguments, positive, random_seed, run_tool
+from pdojo_tools.command import Arguments, positive, random_seed, tool
 from pdojo_tools.programs import load_kernel, machine_for
 from pdojo_tools.tables import TableRow, measurements, print_program, print_trace, timing_notes
 from pdojo_tools.tuning.console_reporter import raced_text
@@ -38,11 +38,6 @@ SHOWN = "heuristic"
 """The pass whose program and trace are printed."""
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the demo; returns the exit code."""
-    return run_tool(_run, args)
-
-
 def _arguments() -> Arguments:
     parser = Arguments(prog="python -m benchmarks.demo", description=__doc__)
     add = parser.add_argument
@@ -53,7 +48,9 @@ def _arguments() -> Arguments:
     return parser
 
 
-def _run(args: Sequence[str] | None) -> None:
+@tool
+def main(args: Sequence[str] | None) -> None:
+    """Run the demo."""
     given = _arguments().parse_args(args)
     began = time.perf_counter()
     console = Console()

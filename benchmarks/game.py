@@ -28,7 +28,7 @@ from multiprocessing import get_context
 from random import Random
 from typing import Any
 
-from pdojo_tools.command import Arguments, positive, random_seed, run_tool
+from pdojo_tools.command import Arguments, positive, random_seed, tool
 from pdojo_tools.programs import load_kernel
 from rich.console import Console
 
@@ -241,7 +241,9 @@ def _arguments() -> Arguments:
     return parser
 
 
-def _run(args: Sequence[str] | None) -> None:
+@tool
+def main(args: Sequence[str] | None) -> None:
+    """Run the tool."""
     given = _arguments().parse_args(args)
     given.walks = given.walks or (2 if given.ablation else 40)
     collect_rarely()
@@ -255,11 +257,6 @@ def _run(args: Sequence[str] | None) -> None:
     else:
         with without(*given.without):
             _measure(console, given)
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code."""
-    return run_tool(_run, args)
 
 
 if __name__ == "__main__":

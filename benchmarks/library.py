@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from pdojo_tools.command import Arguments, run_tool
+from pdojo_tools.command import Arguments, tool
 from rich.console import Console
 
 from benchmarks import runs
@@ -101,12 +101,8 @@ def _arguments() -> Arguments:
     return parser
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code."""
-    return run_tool(run, args)
-
-
-def run(args: Sequence[str] | None) -> None:
+@tool
+def main(args: Sequence[str] | None) -> None:
     """Run the command line. Raises PdojoError."""
     parser = _arguments()
     given = parser.parse_args(args)

@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 from statistics import geometric_mean
 
-from pdojo_tools.command import Arguments, run_tool
+from pdojo_tools.command import Arguments, tool
 from pdojo_tools.outputs import write_output
 
 from benchmarks.chart import CHART, Panel, drawn, panel_of, shown_files, started
@@ -29,12 +29,9 @@ SUITES = {"held": "60 shapes drawn at random", "unseen": "20 kernels that are in
 """Stored suites besides Table 3, by the beginning of their files' names."""
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code."""
-    return run_tool(_run, args)
-
-
-def _run(args: Sequence[str] | None) -> None:
+@tool
+def main(args: Sequence[str] | None) -> None:
+    """Run the tool."""
     Arguments(prog="python -m benchmarks.page", description=__doc__).parse_args(args)
     write_page()
 

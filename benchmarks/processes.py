@@ -52,7 +52,7 @@ class _Running:
 class Processes:
     """Runs tasks in up to `count` processes; none begins that would probably end after `deadline` (`time.monotonic`).
 
-    After an exception, such as Ctrl-C, no process remains.
+    A task whose process dies begins again once. After an exception, such as Ctrl-C, no process remains.
     """
 
     def __init__(self, count: int, deadline: float | None = None) -> None:
@@ -60,6 +60,9 @@ class Processes:
         self._deadline = deadline
         self._free = sorted(os.sched_getaffinity(0))[:count]
         self._running: dict[Connection, _Running] = {}
+        self._waiting = deque[Task]()
+        self._died: set[str] = set()
+        """Titles of tasks whose process died once."""
         self.seconds: list[tuple[tuple[str, str], float]] = []
         """Kinds and seconds of finished tasks."""
         self.is_cut = False
@@ -72,10 +75,10 @@ class Processes:
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Run all tasks, in order. `ended` receives the result of each, or its failure as `error`, and its seconds."""
-        waiting = deque(tasks)
+        self._waiting.extend(tasks)
         try:
             while True:
-                self._start(waiting)
+                self._start()
                 if not self._running:
                     return
                 for ready in connection.wait([*self._running]):
@@ -85,16 +88,16 @@ class Processes:
             for each in self._running.values():
                 _kill(each.process)
 
-    def _start(self, waiting: deque[Task]) -> None:
-        while waiting and len(self._running) < self._count:
-            task = waiting[0]
+    def _start(self) -> None:
+        while self._waiting and len(self._running) < self._count:
+            task = self._waiting[0]
             if self._running and (task.is_timed or any(each.task.is_timed for each in self._running.values())):
                 return
             if self._deadline is not None and time.monotonic() + expected(task.kind, self.seconds) > self._deadline:
                 self.is_cut = True
-                waiting.clear()
+                self._waiting.clear()
                 return
-            waiting.popleft()
+            self._waiting.popleft()
             processor = None if task.is_timed else self._free.pop(0)
             context: Any = get_context("spawn")
             receive, send = context.Pipe(duplex=False)
@@ -112,7 +115,7 @@ class Processes:
             message = ready.recv()
         except EOFError:
             running.process.join()
-            message = {"error": f"its process died ({_why(running.process.exitcode)})"}
+            message = None
         if isinstance(message, str):
             tell(f"{running.task.title}: {message}")
             return
@@ -121,6 +124,14 @@ class Processes:
         _kill(running.process)
         if running.processor is not None:
             self._free.append(running.processor)
+        if message is None:
+            why = f"its process died ({_why(running.process.exitcode)})"
+            if running.task.title not in self._died:
+                self._died.add(running.task.title)
+                self._waiting.appendleft(running.task)
+                tell(f"{running.task.title}: {why}; it begins again")
+                return
+            message = {"error": why}
         seconds = time.monotonic() - running.began
         if "error" not in message:
             self.seconds.append((running.task.kind, seconds))

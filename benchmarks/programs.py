@@ -21,7 +21,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from pdojo_tools.command import Arguments, positive, run_tool
+from pdojo_tools.command import Arguments, positive, tool
 from rich.console import Console
 
 from benchmarks import runs
@@ -109,12 +109,9 @@ def _arguments() -> Arguments:
     return parser
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code."""
-    return run_tool(_run, args)
-
-
-def _run(args: Sequence[str] | None) -> None:
+@tool
+def main(args: Sequence[str] | None) -> None:
+    """Run the tool."""
     parser = _arguments()
     given = parser.parse_args(args)
     if given.case is not None:

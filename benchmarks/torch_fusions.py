@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from benchmarks.held import Between, OneOf, Size
+from benchmarks.held import size, stored, text_of
 from benchmarks.torch_cases import EAGER, INDUCTOR, Case, chosen
 from benchmarks.torch_cases import measure as measure_case
 
@@ -51,7 +51,7 @@ class Start(NamedTuple):
     """How often it is drawn, relative to others."""
     arguments: str
     """Shapes of the arguments, by names of sizes: `N C H W; O C K K`."""
-    sizes: Mapping[str, Size]
+    sizes: Mapping[str, str]
     function: Callable[..., Tensor]
     """From the sizes and the arguments to the first result."""
 
@@ -70,12 +70,12 @@ def _masked(_: Sizes, q: Tensor, k: Tensor, mask: Tensor) -> Tensor:
     return torch.softmax(q @ k.mT / q.shape[-1] ** 0.5 + mask, -1)
 
 
-WIDTH, ROWS, IMAGE = Between(100, 2000), Between(30, 4000), Between(7, 120)
-CHANNELS, BATCH = Between(3, 260), Between(1, 8)
-PRODUCT: Mapping[str, Size] = {"M": ROWS, "K": WIDTH, "N": WIDTH}
-WINDOW: Mapping[str, Size] = {"N": BATCH, "O": CHANNELS, "C": CHANNELS, "H": IMAGE, "W": IMAGE}
-ROTARY: Mapping[str, Size] = {"B": BATCH, "H": Between(2, 32), "L": ROWS, "D": OneOf((32, 64, 96, 128))}
-HEADS: Mapping[str, Size] = {"B": BATCH, "H": Between(2, 16), "L": Between(17, 600), "D": OneOf((32, 64, 80))}
+WIDTH, ROWS, IMAGE = "100..2000", "30..4000", "7..120"
+CHANNELS, BATCH = "3..260", "1..8"
+PRODUCT: Mapping[str, str] = {"M": ROWS, "K": WIDTH, "N": WIDTH}
+WINDOW: Mapping[str, str] = {"N": BATCH, "O": CHANNELS, "C": CHANNELS, "H": IMAGE, "W": IMAGE}
+ROTARY: Mapping[str, str] = {"B": BATCH, "H": "2..32", "L": ROWS, "D": "32|64|96|128"}
+HEADS: Mapping[str, str] = {"B": BATCH, "H": "2..16", "L": "17..600", "D": "32|64|80"}
 
 STARTS: Mapping[str, Start] = {
     "linear": Start(4, "M K; N K", PRODUCT, lambda _, x, w: functional.linear(x, w)),
@@ -83,22 +83,22 @@ STARTS: Mapping[str, Start] = {
     "bmm": Start(
         1,
         "B L D; B D S",
-        {"B": Between(2, 64), "L": Between(17, 500), "D": Between(17, 200), "S": Between(17, 500)},
+        {"B": "2..64", "L": "17..500", "D": "17..200", "S": "17..500"},
         lambda _, a, b: a @ b,
     ),
     "conv": Start(
         8,
         "N C H W; O C K K",
-        {**WINDOW, "K": OneOf((1, 3, 3, 5)), "S": OneOf((1, 1, 2))},
+        {**WINDOW, "K": "1|3|3|5", "S": "1|1|2"},
         lambda z, x, w: functional.conv2d(x, w, stride=z["S"], padding=z["K"] // 2),
     ),
     "depthwise": Start(
         1,
         "N C H W; C 1 K K",
-        {"N": BATCH, "C": CHANNELS, "H": IMAGE, "W": IMAGE, "K": OneOf((3, 5, 7)), "S": OneOf((1, 2))},
+        {"N": BATCH, "C": CHANNELS, "H": IMAGE, "W": IMAGE, "K": "3|5|7", "S": "1|2"},
         lambda z, x, w: functional.conv2d(x, w, stride=z["S"], padding=z["K"] // 2, groups=z["C"]),
     ),
-    "rows": Start(4, "M N", {"M": ROWS, "N": Between(100, 8000)}, lambda _, x: x),
+    "rows": Start(4, "M N", {"M": ROWS, "N": "100..8000"}, lambda _, x: x),
     "tokens": Start(3, "B L D", {"B": BATCH, "L": ROWS, "D": WIDTH}, lambda _, x: x),
     "image": Start(5, "N C H W", {"N": BATCH, "C": CHANNELS, "H": IMAGE, "W": IMAGE}, lambda _, x: x),
     "rotary": Start(1, "B H L D; L D; L D", ROTARY, _pairs),
@@ -246,14 +246,7 @@ class Fusion:
 
 def fusions() -> list[Fusion]:
     """The functions of `torch_fusions.txt`."""
-    lines = FILE.read_text(encoding="utf-8").splitlines()
-    return [Fusion.of(line) for line in lines if not line.startswith("#")]
-
-
-def text_of(seed: int) -> str:
-    """The text of `torch_fusions.txt` for a seed."""
-    title = f"# python -m benchmarks.torch_fusions, seed {seed}"
-    return "".join(f"{line}\n" for line in (title, *draw(seed)))
+    return [Fusion.of(line) for line in stored(FILE)]
 
 
 def draw(seed: int) -> list[Fusion]:
@@ -275,7 +268,7 @@ def _parts(fusion: Fusion) -> tuple[str, ...]:
 def _draw(random: Random) -> Fusion | None:
     """A function; None if it is too small, too large, or nothing but an array."""
     start = _weighted(random, STARTS)
-    sizes = {name: size.draw(random) for name, size in STARTS[start].sizes.items()}
+    sizes = {name: size(text, random) for name, text in STARTS[start].sizes.items()}
     fusion = Fusion(start, sizes, ())
     if _operations(fusion) > OPERATIONS:
         return None
@@ -368,4 +361,4 @@ def measure(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(text_of(SEED))
+    sys.stdout.write(text_of("benchmarks.torch_fusions", SEED, draw(SEED)))

@@ -22,7 +22,7 @@ from itertools import count, islice
 from random import Random
 from typing import Any
 
-from pdojo_tools.command import Arguments, positive, random_seed, run_tool
+from pdojo_tools.command import Arguments, positive, random_seed, tool
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -172,11 +172,6 @@ class HarmfulError(PdojoError):
     """Raised if the oracle rejects a legal move."""
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code: 1 if a legal move is harmful, 2 for a wrong command line."""
-    return run_tool(_run, args)
-
-
 def _arguments() -> Arguments:
     parser = Arguments(prog="python -m qa.completeness", description=__doc__)
     add = parser.add_argument
@@ -190,7 +185,9 @@ def _arguments() -> Arguments:
     return parser
 
 
-def _run(args: Sequence[str] | None) -> None:
+@tool
+def main(args: Sequence[str] | None) -> None:
+    """Print the survey. Raises HarmfulError."""
     given = _arguments().parse_args(args)
     for name in given.move:
         transformation(name)

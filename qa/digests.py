@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import TypeAlias
 
-from pdojo_tools.command import Arguments, positive, run_tool
+from pdojo_tools.command import Arguments, positive, tool
 from rich.progress import track
 
 from pdojo.backends.c.targets import c_text
@@ -152,12 +152,9 @@ def _texts(kernel: KernelOp, described: Machine) -> Iterator[tuple[str, str]]:
             yield form, f"error: {error}"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code."""
-    return run_tool(_run, argv)
-
-
-def _run(argv: Sequence[str] | None) -> None:
+@tool
+def main(argv: Sequence[str] | None) -> None:
+    """Run the tool."""
     parser = Arguments(prog="python -m qa.digests", description=__doc__)
     parser.add_argument("file", type=Path, metavar="FILE", help="where the digests are kept")
     parser.add_argument("--walks", type=positive, default=50, metavar="N", help="walks for each machine (default 50)")

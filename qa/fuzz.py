@@ -21,12 +21,12 @@ from multiprocessing.connection import wait
 from os import sched_getaffinity
 from pathlib import Path
 
-from pdojo_tools.command import Arguments, random_seed
+from pdojo_tools.command import Arguments, random_seed, tool
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from pdojo.dialect.machines.registry import machine
-from pdojo.errors import MeasurementError, PdojoError, UsageError
+from pdojo.errors import MeasurementError, UsageError
 from pdojo.transforms.registry import transformation
 from qa.fuzzing.jobs import MACHINES, FuzzPlan, Report
 from qa.fuzzing.kernels import source
@@ -47,9 +47,8 @@ class Fuzzer:
 
     plan: FuzzPlan
     processes: int
-    moves: int | None = None
-    walks: int | None = None
-    traces: int | None = None
+    limits: dict[str, int] = field(default_factory=dict[str, int])
+    """Numbers of moves, walks or traces at which the run ends."""
     seconds: float | None = None
     number: int | None = None
     """The number of the only walk or trace; None for all."""
@@ -88,9 +87,7 @@ class Fuzzer:
         """The finished fraction of the run, 1 at the end."""
         elapsed = time.monotonic() - self.started
         parts = [elapsed / self.seconds if self.seconds else 0.0]
-        parts.append(self.totals.counts.total / self.moves if self.moves else 0.0)
-        parts.append(self.totals.counts.walks / self.walks if self.walks else 0.0)
-        parts.append(self.totals.traces.traces / self.traces if self.traces else 0.0)
+        parts += [self.totals.counts.of(what).total() / limit for what, limit in self.limits.items()]
         return min(1.0, max(parts))
 
     @property
@@ -138,7 +135,11 @@ class Fuzzer:
         """Report the death of a process as a failure, and replace it from the next number on."""
         self.workers.remove(worker)
         self._fail(worker.crash())
-        if worker.begun is None and not self.totals.features.kernels and len(self.totals.failures) > MOST_STILLBORN:
+        if (
+            worker.begun is None
+            and not self.totals.counts["kernels", ""]
+            and len(self.totals.failures) > MOST_STILLBORN
+        ):
             raise MeasurementError("the processes of the run end before they begin; the first failure shows how")
         self.heard_number = worker.number == self.number
         if not self._is_over:
@@ -235,17 +236,16 @@ def fuzzer_for(options: argparse.Namespace) -> Fuzzer:
     return Fuzzer(
         plan,
         processes=options.processes or len(sched_getaffinity(0)),
-        moves=options.moves,
-        walks=options.walks,
-        traces=options.traces,
+        limits={what: limit for what in ("moves", "walks", "traces") if (limit := getattr(options, what))},
         seconds=None if minutes is None else minutes * 60,
         number=options.number,
         failures=options.failures,
     )
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code: 1 for a broken promise, 2 for a wrong command line, 130 after Ctrl-C."""
+@tool
+def main(args: Sequence[str] | None) -> None:
+    """Run the fuzzer. Raises MeasurementError for broken promises, KeyboardInterrupt after Ctrl-C."""
     before = signal.getsignal(signal.SIGINT)
     try:
         options = arguments(args)
@@ -255,15 +255,12 @@ def main(args: Sequence[str] | None = None) -> int:
             fuzzer.console.print(table)
         if options.json is not None:
             options.json.write_text(as_json(fuzzer.plan, fuzzer.processes, fuzzer.totals), encoding="utf-8")
-    except PdojoError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return error.exit_code
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
-        return 130
     finally:
         signal.signal(signal.SIGINT, before)
-    return 1 if fuzzer.totals.failures else 130 if fuzzer.totals.interrupted else 0
+    if fuzzer.totals.failures:
+        raise MeasurementError(f"broken promises: {len(fuzzer.totals.failures)}")
+    if fuzzer.totals.interrupted:
+        raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from random import Random
 from types import FrameType
 from typing import TypeAlias
 
-from pdojo_tools.command import Arguments, positive, random_seed, run_tool
+from pdojo_tools.command import Arguments, positive, random_seed, tool
 
 from pdojo.errors import MeasurementError, PdojoError
 from qa.input_fuzz.corpus import corpus
@@ -180,12 +180,9 @@ def _limit(seconds: float) -> Generator[None]:
             signal.signal(number, handler)
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code."""
-    return run_tool(_run, args)
-
-
-def _run(args: Sequence[str] | None) -> None:
+@tool
+def main(args: Sequence[str] | None) -> None:
+    """Run the tool."""
     parser = Arguments(prog="python -m qa.fuzz_inputs", description=__doc__)
     add = parser.add_argument
     add("--inputs", type=positive, default=100_000, metavar="N", help="how many (100,000 by default)")

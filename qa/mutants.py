@@ -23,7 +23,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pdojo_tools.command import Arguments, positive, run_tool
+from pdojo_tools.command import Arguments, positive, tool
 
 from pdojo.errors import PdojoError, UsageError
 from pdojo.transforms.registry import transformation, transformation_names
@@ -36,12 +36,9 @@ class BlindTestsError(PdojoError):
     """Raised if changes survive the tests."""
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code: 1 if a change survives, 2 for a wrong command line."""
-    return run_tool(_run, args)
-
-
-def _run(args: Sequence[str] | None) -> None:
+@tool
+def main(args: Sequence[str] | None) -> None:
+    """Run the tests on changes. Raises BlindTestsError if one survives."""
     parser = Arguments(prog="python -m qa.mutants", description=__doc__)
     add = parser.add_argument
     add("--number", type=positive, default=60, metavar="N", help="size of the sample (default 60)")

@@ -8,9 +8,7 @@ apply, and the result verifies, is valid and means the same.
 from __future__ import annotations
 
 import traceback
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from random import Random
 
 from xdsl.utils.exceptions import DiagnosticException
@@ -34,52 +32,10 @@ REPLAY = 3
 """One trace in this many is replayed from its text, by identifier or by location."""
 
 
-@dataclass
-class TraceCounts:
-    """Statistics of traces."""
-
-    traces: int = 0
-    moves: Counter[str] = field(default_factory=Counter[str])
-    lengths: Counter[int] = field(default_factory=Counter[int])
-    replayed: int = 0
-    edited: int = 0
-    """Number of traces with a move in the middle undone."""
-    kept: int = 0
-    skipped: int = 0
-    """Number of later moves that applied afterwards (`kept`), and that did not (`skipped`)."""
-    executed: int = 0
-    """Number of edited traces whose meaning was compared by execution."""
-
-    def add(self, other: TraceCounts) -> None:
-        """Add other statistics."""
-        self.traces += other.traces
-        self.moves.update(other.moves)
-        self.lengths.update(other.lengths)
-        self.replayed += other.replayed
-        self.edited += other.edited
-        self.kept += other.kept
-        self.skipped += other.skipped
-        self.executed += other.executed
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A trace and the states along it."""
-
-    kernel: KernelOp
-    machine: Machine
-    game: Game
-
-    @property
-    def steps(self) -> list[Step]:
-        """The moves."""
-        return self.game.trace.steps
-
-
 def draw_trace(
-    kernel: KernelOp, machine: Machine, random: Random, longest: int, counts: TraceCounts, announce: Announce = silently
-) -> Drawn:
-    """A trace of 1 to `longest` random legal moves, each announced before it is made. Raises InvalidKernel."""
+    kernel: KernelOp, machine: Machine, random: Random, longest: int, counts: Counts, announce: Announce = silently
+) -> Game:
+    """A game of 1 to `longest` random legal moves, each announced before it is made. Raises InvalidKernel."""
     game = Game(kernel, machine)
     for _ in range(random.randint(1, longest)):
         move = draw(game.program, random, Counts())
@@ -87,32 +43,32 @@ def draw_trace(
             break
         announce(move)
         game.apply(move)
-        counts.moves[move.name] += 1
-    counts.traces += 1
-    counts.lengths[len(game.trace.steps)] += 1
-    return Drawn(kernel, machine, game)
+        counts["moves", move.name] += 1
+    counts["traces", ""] += 1
+    counts["lengths", str(len(game.trace.steps))] += 1
+    return game
 
 
-def check_trace(drawn: Drawn, random: Random, counts: TraceCounts) -> Failure | None:
+def check_trace(game: Game, random: Random, counts: Counts) -> Failure | None:
     """The first promise that the trace breaks."""
-    game = drawn.game
     if not game.trace.steps:
         return None
     index = random.randrange(len(game.trace.steps))
     execute = random.randrange(MEANING) == 0
+    ways = [random.random() < 0.5] if random.randrange(REPLAY) == 0 else []
+    return _broken(game, index, ways, counts, execute=execute)
+
+
+def _broken(game: Game, index: int, ways: Sequence[bool], counts: Counts, *, execute: bool) -> Failure | None:
+    """The first broken promise; `ways` are those of replaying: by location, or by identifier."""
+    counts["replayed", ""] += len(ways)
     try:
-        return undone(game, index) or _replayed(game, random, counts) or edited(game, index, counts, execute=execute)
+        replays = (replayed(game, by_location=each) for each in ways)
+        return undone(game, index) or next(filter(None, replays), None) or edited(game, index, counts, execute=execute)
     except (PdojoError, DiagnosticException) as error:
         return Failure("trace", str(error))
     except Exception:  # noqa: BLE001  # a crash is a finding like any other
         return Failure("no crash", traceback.format_exc(limit=-4))
-
-
-def _replayed(game: Game, random: Random, counts: TraceCounts) -> Failure | None:
-    if random.randrange(REPLAY):
-        return None
-    counts.replayed += 1
-    return replayed(game, by_location=random.random() < 0.5)
 
 
 def undone(game: Game, length: int) -> Failure | None:
@@ -138,20 +94,20 @@ def replayed(game: Game, *, by_location: bool) -> Failure | None:
     return None
 
 
-def edited(game: Game, index: int, counts: TraceCounts, *, execute: bool) -> Failure | None:
+def edited(game: Game, index: int, counts: Counts, *, execute: bool) -> Failure | None:
     """After undoing one move, the remaining program verifies, is valid and means the same."""
     length = len(game.trace.steps)
     skipped = game.undo(index)
-    counts.edited += 1
-    counts.skipped += len(skipped)
-    counts.kept += length - index - 1 - len(skipped)
+    counts["edited", ""] += 1
+    counts["skipped", ""] += len(skipped)
+    counts["kept", ""] += length - index - 1 - len(skipped)
     try:
         game.kernel.verify()
         validate(game.program)
     except (PdojoError, DiagnosticException) as error:
         return Failure(f"undo {index}", f"what is left is not valid: {error}\n{print_notation(game.kernel)}")
     if execute:
-        counts.executed += 1
+        counts["executed", ""] += 1
         difference = equivalent(game.programs[0].nest, game.program.nest)
         if difference is not None:
             return Failure(f"undo {index}", str(difference))
@@ -171,24 +127,10 @@ class _TraceShrinker(Shrinker):
             if index:
                 game = Game(kernel, self.best.machine)
                 game.replay(kept)
-            failure = _all_promises(game, index)
+            failure = _broken(game, index, (False, True), Counts(), execute=True)
             if failure is not None and _kind(failure.promise) == _kind(wanted):
                 return kept, failure
         return None
-
-
-def _all_promises(game: Game, index: int) -> Failure | None:
-    try:
-        return (
-            undone(game, index)
-            or replayed(game, by_location=False)
-            or replayed(game, by_location=True)
-            or edited(game, index, TraceCounts(), execute=True)
-        )
-    except (PdojoError, DiagnosticException) as error:
-        return Failure("trace", str(error))
-    except Exception:  # noqa: BLE001  # a crash is a finding like any other
-        return Failure("no crash", traceback.format_exc(limit=-4))
 
 
 def _kind(promise: str) -> str:

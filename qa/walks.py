@@ -11,7 +11,7 @@ from __future__ import annotations
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -72,37 +72,17 @@ class FailedWalk:
     failure: Failure
 
 
-@dataclass
-class Counts:
-    """Statistics of walks."""
+class Counts(Counter[tuple[str, str]]):
+    """Numbers of a run, by what is counted and a name: moves by family, kernels by feature; '' if it has no names."""
 
-    walks: int = 0
-    moves: Counter[str] = field(default_factory=Counter[str])
-    """Moves by family."""
-    refused: Counter[str] = field(default_factory=Counter[str])
-    """Refused candidates by family."""
-    compiled: int = 0
-    not_lowered: Counter[str] = field(default_factory=Counter[str])
-    """States that the backend cannot express, by message."""
-    sets: Counter[str] = field(default_factory=Counter[str])
-    """Number of states judged by integer sets, by kind of judgement."""
-
-    def add(self, other: Counts) -> None:
-        """Add other statistics."""
-        self.walks += other.walks
-        self.compiled += other.compiled
-        for mine, its in (
-            (self.moves, other.moves),
-            (self.refused, other.refused),
-            (self.not_lowered, other.not_lowered),
-            (self.sets, other.sets),
-        ):
-            mine.update(its)
+    def of(self, what: str) -> Counter[str]:
+        """The numbers by name."""
+        return Counter({name: number for (counted, name), number in self.items() if counted == what})
 
     @property
-    def total(self) -> int:
+    def moves(self) -> int:
         """Number of all moves."""
-        return self.moves.total()
+        return self.of("moves").total()
 
 
 Check = Callable[[Program, int], Failure | None]
@@ -139,7 +119,7 @@ class Referee:
         self.lowers = lowering_error(initial) is None
         self.emits_all = bool(initial.machine.gpu or initial.machine.snitch)
         self.sets_every = sets_every
-        self.counts = counts or Counts()
+        self.counts = Counts() if counts is None else counts
 
     def judge(self, before: Program, applied: Applied, number: int) -> Failure | None:
         """The first promise that the move broke. `number` is the move's number in its walk, and seeds the schedules."""
@@ -161,7 +141,7 @@ class Referee:
         found = IntegerSetOracle(before.nest).judge(applied.program.nest, compare=compare)
         if found.fault is not None:
             return Failure("integer sets", found.fault)
-        self.counts.sets["left open" if found.open else "flow" if "flow" in found.checked else "validity only"] += 1
+        self.counts["sets", "left open" if found.open else "flow" if "flow" in found.checked else "validity only"] += 1
         return None
 
     def _meaning(self, program: Program, number: int) -> Failure | None:
@@ -272,7 +252,7 @@ def draw(program: Program, random: Random, counts: Counts, prefer: Sequence[str]
         for site, choice in found:
             if Legality.of(program).ask(program, choice, site).is_legal:
                 return choice.at(program, site)
-            counts.refused[name] += 1
+            counts["refused", name] += 1
     return None
 
 
@@ -296,7 +276,7 @@ def walk(
     random = Random(seed)
     game = Game(kernel, machine)
     referee = Referee(game.program, seed, check=check, sets_every=sets_every, counts=counts)
-    counts.walks += 1
+    counts["walks", ""] += 1
     for number in range(length):
         before = game.program
         move = draw(before, random, counts, prefer)
@@ -308,7 +288,7 @@ def walk(
             step = game.trace.steps[number] if len(game.trace.steps) > number else Step(move, move)
             yield FailedWalk(kernel, machine, seed, [*game.trace.steps[:number], step], failure)
             return
-        counts.moves[move.name] += 1
+        counts["moves", move.name] += 1
         yield move
 
 

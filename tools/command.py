@@ -8,7 +8,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from functools import wraps
 from io import TextIOWrapper
+from typing import Protocol
 
 from pdojo_tools.parsing import Arguments as Arguments
 from pdojo_tools.parsing import add_json as add_json
@@ -32,31 +34,44 @@ def message(error: PdojoError) -> str:
     return text if re.match(r"[^\n]*:\d+:\d+: error: ", text) else f"error: {text}"
 
 
-def run_tool(body: Callable[[Sequence[str] | None], None], args: Sequence[str] | None) -> int:
-    """Run a tool; returns the exit code. A user's mistake gives one message on standard error, a bug a traceback."""
-    collect_rarely()
-    _write_all_characters()
-    try:
-        body(args)
-        sys.stdout.flush()
-    except PdojoError as error:
-        sys.stderr.write(f"{message(error)}\n")
-        return error.exit_code
-    except DiagnosticException as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
-    except OSError as error:
-        return _system_error(error)
-    except RecursionError:
-        sys.stderr.write("error: this is nested too deeply for pdojo; write it with fewer levels\n")
-        return 1
-    except MemoryError:
-        sys.stderr.write("error: this takes more memory than there is; choose smaller sizes\n")
-        return 1
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
-        return 130
-    return 0
+class Tool(Protocol):
+    """A command-line tool: a function of the arguments, by default those of the process, that returns the exit code."""
+
+    def __call__(self, args: Sequence[str] | None = None) -> int:
+        """Run the tool."""
+        ...
+
+
+def tool(body: Callable[[Sequence[str] | None], None]) -> Tool:
+    """A tool that runs a function. A user's mistake gives one message on standard error, a bug a traceback."""
+
+    @wraps(body)
+    def main(args: Sequence[str] | None = None) -> int:
+        collect_rarely()
+        _write_all_characters()
+        try:
+            body(args)
+            sys.stdout.flush()
+        except PdojoError as error:
+            sys.stderr.write(f"{message(error)}\n")
+            return error.exit_code
+        except DiagnosticException as error:
+            sys.stderr.write(f"error: {error}\n")
+            return 1
+        except OSError as error:
+            return _system_error(error)
+        except RecursionError:
+            sys.stderr.write("error: this is nested too deeply for pdojo; write it with fewer levels\n")
+            return 1
+        except MemoryError:
+            sys.stderr.write("error: this takes more memory than there is; choose smaller sizes\n")
+            return 1
+        except KeyboardInterrupt:
+            sys.stderr.write("interrupted\n")
+            return 130
+        return 0
+
+    return main
 
 
 def _system_error(error: OSError) -> int:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from pdojo_tools.command import Arguments, add_json, run_tool, usual_database
+from pdojo_tools.command import Arguments, add_json, tool, usual_database
 from pdojo_tools.phases import loading
 
 EXAMPLES = (
@@ -19,12 +19,9 @@ EXAMPLES = (
 )
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code."""
-    return run_tool(_run, args)
-
-
-def _run(args: Sequence[str] | None) -> None:
+@tool
+def main(args: Sequence[str] | None) -> None:
+    """Run the tool."""
     given = parser().parse_args(args)
     with loading():
         from pdojo_tools.db_commands import COMMANDS

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pdojo_tools.command import Arguments, positive, run_tool, usual_database
+from pdojo_tools.command import Arguments, positive, tool, usual_database
 from pdojo_tools.phases import loading
 
 EXAMPLES = (
@@ -25,9 +25,10 @@ def main(args: Sequence[str] | None = None) -> int:
         from pdojo_tools.library.comparing import bench
 
         return bench(arguments[1:])
-    return run_tool(_run, arguments)
+    return _run(arguments)
 
 
+@tool
 def _run(args: Sequence[str] | None) -> None:
     given = parser().parse_args(args)
     if given.command == "verify":

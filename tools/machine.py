@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pdojo_tools.command import Arguments, add_json, positive, run_tool
+from pdojo_tools.command import Arguments, add_json, positive, tool
 from pdojo_tools.phases import loading
 
 if TYPE_CHECKING:
@@ -18,11 +18,6 @@ EXAMPLES = (
     ("pdojo-machine calibrate", "measure this processor for the expert pass"),
     ("pdojo-machine list --json", "print names and descriptions for a program"),
 )
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code."""
-    return run_tool(_run, args)
 
 
 def parser() -> Arguments:
@@ -47,7 +42,9 @@ def parser() -> Arguments:
     return made
 
 
-def _run(args: Sequence[str] | None) -> None:
+@tool
+def main(args: Sequence[str] | None) -> None:
+    """Run the tool."""
     given = parser().parse_args(args)
     match given.command:
         case "list":

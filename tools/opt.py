@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from pdojo_tools.command import Arguments, add_align, add_json, add_machine, run_tool
+from pdojo_tools.command import Arguments, add_align, add_json, add_machine, tool
 from pdojo_tools.phases import loading
 from pdojo_tools.steps import AppendStep
 
@@ -24,11 +24,6 @@ EXAMPLES = (
 )
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code. A user's mistake is one message on standard error, a bug a traceback."""
-    return run_tool(_run, args)
-
-
 def parser() -> Arguments:
     """The command line."""
     made = Arguments(prog="pdojo-opt", description=__doc__, examples=EXAMPLES)
@@ -39,7 +34,9 @@ def parser() -> Arguments:
     return made
 
 
-def _run(args: Sequence[str] | None) -> None:
+@tool
+def main(args: Sequence[str] | None) -> None:
+    """Run the tool. A user's mistake is one message on standard error, a bug a traceback."""
     given = parser().parse_args(args)
     for option in ("refused", "family", "at"):
         if getattr(given, option) and not given.list_moves:

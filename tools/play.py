@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from pdojo_tools.command import Arguments, add_align, add_machine, positive, run_tool
+from pdojo_tools.command import Arguments, add_align, add_machine, positive, tool
 from pdojo_tools.phases import loading
 
 from pdojo.errors import UsageError
@@ -16,11 +16,6 @@ EXAMPLES = (
     ("pdojo-play softmax:64x512 --pass heuristic", "begin with the moves of the expert pass"),
     ("pdojo-play kernel.pdojo --trace mine.trace -o mine.trace", "go on with a trace of your own, and save it there"),
 )
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code."""
-    return run_tool(_run, args)
 
 
 def parser() -> Arguments:
@@ -41,7 +36,9 @@ def parser() -> Arguments:
     return made
 
 
-def _run(args: Sequence[str] | None) -> None:
+@tool
+def main(args: Sequence[str] | None) -> None:
+    """Run the tool."""
     given = parser().parse_args(args)
     if given.program == "-":
         raise UsageError("standard input is the keyboard here; put the program into a file")

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from pdojo_tools.command import Arguments, add_align, add_json, add_machine, positive, random_seed, run_tool
+from pdojo_tools.command import Arguments, add_align, add_json, add_machine, positive, random_seed, tool
 from pdojo_tools.phases import loading
 
 from pdojo.errors import UsageError
@@ -18,11 +18,6 @@ EXAMPLES = (
     ("pdojo-run model.onnx --shape batch=4", "check and time an ONNX model, beside ONNX Runtime"),
     ("pdojo-run axpy:1x32 --dtype f64 --machine snitch", "simulate a Snitch core"),
 )
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code."""
-    return run_tool(_run, args)
 
 
 def parser() -> Arguments:
@@ -54,7 +49,9 @@ def parser() -> Arguments:
     return made
 
 
-def _run(args: Sequence[str] | None) -> None:
+@tool
+def main(args: Sequence[str] | None) -> None:
+    """Run the tool."""
     given = parser().parse_args(args)
     if not (given.check or given.time or given.output):
         raise UsageError("nothing is left to do with --no-check --no-time; see pdojo-run --help")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from pdojo_tools.command import Arguments, add_json, positive, random_seed, run_tool
+from pdojo_tools.command import Arguments, add_json, positive, random_seed, tool
 from pdojo_tools.phases import loading
 
 EXAMPLES = (
@@ -14,11 +14,6 @@ EXAMPLES = (
     ("pdojo-snitch axpy.s --arg f64[16] --html trace.html", "write every cycle as a page"),
     ("pdojo-snitch axpy.s --rewrite -", "print text for an ordinary assembler"),
 )
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code."""
-    return run_tool(_run, args)
 
 
 def parser() -> Arguments:
@@ -54,7 +49,9 @@ def parser() -> Arguments:
     return made
 
 
-def _run(args: Sequence[str] | None) -> None:
+@tool
+def main(args: Sequence[str] | None) -> None:
+    """Run the tool."""
     given = parser().parse_args(args)
     with loading():
         from pdojo_tools.simulating import run

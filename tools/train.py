@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from pdojo_tools.command import Arguments, add_json, add_machine, positive, random_seed, run_tool
+from pdojo_tools.command import Arguments, add_json, add_machine, positive, random_seed, tool
 from pdojo_tools.phases import loading
 
 from pdojo.errors import UsageError
@@ -21,12 +21,9 @@ EXAMPLES = (
 )
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code."""
-    return run_tool(_run, args)
-
-
-def _run(args: Sequence[str] | None) -> None:
+@tool
+def main(args: Sequence[str] | None) -> None:
+    """Run the tool."""
     given = parser().parse_args(args)
     given.train(given)
 

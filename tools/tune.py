@@ -5,18 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from pdojo_tools.command import run_tool
+from pdojo_tools.command import tool
 from pdojo_tools.phases import loading
 from pdojo_tools.tuning.arguments import parse
 from pdojo_tools.tuning.arguments import parser as parser
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code."""
-    return run_tool(_run, args)
-
-
-def _run(args: Sequence[str] | None) -> None:
+@tool
+def main(args: Sequence[str] | None) -> None:
+    """Run the tool."""
     command = list(sys.argv[1:] if args is None else args)
     given = parse(command)
     if given.list_kernels:

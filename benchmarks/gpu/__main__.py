@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic, strftime
 
-from pdojo_tools.command import Arguments, positive, run_tool
+from pdojo_tools.command import Arguments, positive, tool
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks.gpu.counters import counters
 from benchmarks.gpu.parent import Job, Results, Runner
 from benchmarks.gpu.programs import Programs, Task, compiler_of, prepare, tasks
 from benchmarks.gpu.tables import OURS, best, print_results
+from benchmarks.tables import progress_bar
 from pdojo.dialect.machines.registry import known_machine
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.kernels import TABLE_3, workload
@@ -31,15 +31,11 @@ from pdojo.kernels import TABLE_3, workload
 FOLDER = Path("benchmarks/results/gpu")
 PROFILED = 60.0
 """Limit of seconds for the profiler."""
-_COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns the exit code, 1 if a kernel failed."""
-    return run_tool(_main, arguments)
-
-
-def _main(arguments: Sequence[str] | None) -> None:
+@tool
+def main(arguments: Sequence[str] | None) -> None:
+    """The command, 1 if a kernel failed."""
     given = _parser().parse_args(arguments)
     given.command(given, Console())
 
@@ -48,13 +44,13 @@ def _prepare(given: argparse.Namespace, console: Console) -> None:
     timed = [workload(text) for text in given.workloads or TABLE_3]
     work = tasks(timed, everything=not given.workloads)
     compiler = compiler_of(known_machine(given.machine))
-    with Progress(*_COLUMNS, console=console) as progress:
-        bar = progress.add_task("", total=len(work))
+    with progress_bar(console, len(work)) as (tell, advance):
 
-        def tell(task: Task, count: int) -> None:
-            progress.update(bar, description=f"{task.group} {task.workload.label}: {count}", advance=1)
+        def made(task: Task, count: int) -> None:
+            tell(f"{task.group} {task.workload.label}: {count}")
+            advance()
 
-        programs = prepare(work, compiler, given.file, given.jobs or os.cpu_count() or 1, tell)
+        programs = prepare(work, compiler, given.file, given.jobs or os.cpu_count() or 1, made)
     size = given.file.stat().st_size
     console.print(f"{given.file}: {len(programs.rows)} programs for {programs.machine}, {size / 1e6:.1f} MB")
 
@@ -105,15 +101,14 @@ def run(
 ) -> None:
     """Run the jobs without a result; none begins after the deadline, and the missing ones are named."""
     left = [job for job in jobs if job.key not in results.done]
-    with Progress(*_COLUMNS, console=console) as progress:
-        bar = progress.add_task("", total=len(left))
+    with progress_bar(console, len(left)) as (tell, advance):
         while left and monotonic() < deadline:
             job = left.pop(0)
-            progress.update(bar, description=job.key)
+            tell(job.key)
             results.add(job, runner.run(job))
-            progress.advance(bar)
+            advance()
             if job.kind == "time" and not any(each.kind == "time" for each in left):
-                progress.update(bar, description="counters")
+                tell("counters")
                 runner.close()
                 _profile(programs, file, results, min(PROFILED, deadline - monotonic()))
     if left:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from pdojo_tools.command import Arguments, positive, random_seed, run_tool
+from pdojo_tools.command import Arguments, positive, random_seed, tool
 from pdojo_tools.tuning.limits import many
 
 from benchmarks import runs
@@ -30,11 +30,6 @@ from pdojo.search.strategies import strategy
 
 WIDTH = 200
 """Width of files with tables."""
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns the exit code, 1 if a cell failed or the time was up."""
-    return run_tool(_main, arguments)
 
 
 def _parser() -> Arguments:
@@ -67,7 +62,9 @@ def _seeds(text: str) -> list[int]:
     return [random_seed(part) for part in text.split(",")]
 
 
-def _main(arguments: Sequence[str] | None) -> None:
+@tool
+def main(arguments: Sequence[str] | None) -> None:
+    """The command, 1 if a cell failed or the time was up."""
     parser = _parser()
     given = parser.parse_args(arguments)
     console = console_for(WIDTH)

@@ -12,7 +12,6 @@ from benchmarks.origin import JSON, installed
 from benchmarks.perfllm.cell import measured_cell, measured_reference
 from benchmarks.perfllm.grid import Grid
 from benchmarks.perfllm.page import page
-from benchmarks.perfllm.results import Results
 from benchmarks.perfllm.statistics import Findings
 from benchmarks.perfllm.tables import Sheet, conditions, print_sheets, sheets
 from benchmarks.records import Record
@@ -54,7 +53,7 @@ def _jobs(settings: JSON, _: ExitStack) -> list[Job]:
 
 def findings_of(settings: JSON, records: Sequence[Record]) -> Findings:
     """The findings of records. Raises UsageError if there are no finished searches."""
-    found = Findings(Results.of(settings, records))
+    found = Findings.of(settings, records)
     if not any(found.has_reference(task) for task in found.tasks):
         raise UsageError("there are no finished searches")
     return found

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from benchmarks.origin import JSON
-from benchmarks.records import Record
-from pdojo.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -83,31 +81,3 @@ class Done:
         names = ("task", "method", "seed", "budget", "made", "seconds", "processor_seconds", "jobs")
         names += ("failures", "spent", "parts")
         return Done(**{name: data[name] for name in names}, points=points, commit=commit)
-
-
-@dataclass
-class Results:
-    """All records of an experiment."""
-
-    settings: JSON
-    references: dict[str, Reference] = field(default_factory=dict[str, Reference])
-    """References by task."""
-    cells: dict[tuple[str, str, int], Done] = field(default_factory=dict[tuple[str, str, int], Done])
-
-    @staticmethod
-    def of(settings: JSON, records: Sequence[Record]) -> Results:
-        """The results of records. Raises UsageError if a record is of no experiment."""
-        results = Results(settings)
-        for record in records:
-            data = record.data
-            try:
-                if data["kind"] == "reference":
-                    results.references[data["task"]] = Reference(
-                        *(data[name] for name in ("unit", "plain", "expert", "moves"))
-                    )
-                else:
-                    done = Done.from_json(data)
-                    results.cells[done.key] = done
-            except (KeyError, TypeError, ValueError, ZeroDivisionError):
-                raise UsageError(f"the record '{record.label}' is of no experiment") from None
-        return results

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import comb, exp, inf, log
 from random import Random
 from statistics import geometric_mean, median
 
-from benchmarks.perfllm.results import Done, Results
+from benchmarks.origin import JSON
+from benchmarks.perfllm.results import Done, Reference
+from benchmarks.records import Record
+from pdojo.errors import UsageError
 
 NEAR = 0.95
 """Fraction of the expert heuristic's speed at which a search has reached it."""
@@ -34,27 +37,46 @@ class Range:
         return Range(median(known), min(known), max(known), len(known))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Findings:
     """The results of an experiment by task and method."""
 
-    results: Results
+    settings: JSON
+    references: dict[str, Reference] = field(default_factory=dict[str, Reference])
+    """References by task."""
+    done: dict[tuple[str, str, int], Done] = field(default_factory=dict[tuple[str, str, int], Done])
+
+    @staticmethod
+    def of(settings: JSON, records: Sequence[Record]) -> Findings:
+        """The findings of records. Raises UsageError if a record is of no experiment."""
+        found = Findings(settings)
+        for data in (record.data for record in records):
+            try:
+                if data["kind"] == "reference":
+                    costs = (data[name] for name in ("unit", "plain", "expert", "moves"))
+                    found.references[data["task"]] = Reference(*costs)
+                else:
+                    done = Done.from_json(data)
+                    found.done[done.key] = done
+            except (KeyError, TypeError, ValueError, ZeroDivisionError):
+                raise UsageError(f"the record '{data['label']}' is of no experiment") from None
+        return found
 
     @property
     def tasks(self) -> list[str]:
         """Labels of tasks with cells, in order of the file."""
-        return list(dict.fromkeys(done.task for done in self.results.cells.values()))
+        return list(dict.fromkeys(done.task for done in self.done.values()))
 
     @property
     def methods(self) -> list[str]:
         """Names of methods with cells, in order of the file."""
-        return list(dict.fromkeys(done.method for done in self.results.cells.values()))
+        return list(dict.fromkeys(done.method for done in self.done.values()))
 
     def cells(self, task: str | None = None, method: str | None = None) -> list[Done]:
         """The cells of a task and a method; None for all."""
         return [
             done
-            for done in self.results.cells.values()
+            for done in self.done.values()
             if (task is None or done.task == task) and (method is None or done.method == method)
         ]
 
@@ -63,12 +85,12 @@ class Findings:
 
         Raises KeyError if the expert's cost is unknown.
         """
-        known = self.results.references[task]
+        known = self.references[task]
         return factor * known.expert / known.plain
 
     def has_reference(self, task: str) -> bool:
         """True if the expert's cost is known."""
-        return task in self.results.references
+        return task in self.references
 
     def shares(self, task: str, method: str, best: Callable[[Done], float]) -> list[float]:
         """The fractions of all seeds, for the factor that `best` takes from each cell."""

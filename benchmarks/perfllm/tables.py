@@ -60,7 +60,7 @@ def print_sheets(console: Console, found: Sequence[Sheet]) -> None:
 
 def conditions(findings: Findings) -> list[str]:
     """The notes for all tables: the origin of the results, and the load of the machine."""
-    settings = findings.results.settings
+    settings = findings.settings
     cells = findings.cells()
     load = " or ".join(map(str, sorted({done.jobs for done in cells})))
     commits = sorted({done.commit for done in cells})
@@ -127,7 +127,7 @@ def _contests(findings: Findings, against: str) -> Sheet:
 
 
 def _shares(findings: Findings, task: str) -> Sheet:
-    known = findings.results.references[task]
+    known = findings.references[task]
     cells = findings.cells(task)
     budget = max(done.budget for done in cells)
     numbers = [*(n for n in EVALUATIONS if n < budget), budget]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -19,10 +20,10 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError, PdojoError
 from qa.fuzzing.kernels import source
-from qa.random_kernels.coverage import Coverage
+from qa.random_kernels.coverage import features_of
 from qa.shrink import lit_test, shrunk
-from qa.traces import TraceCounts, check_trace, draw_trace, shrunk_trace, trace_lit_test
-from qa.walks import Check, Counts, FailedWalk, Failure, walk
+from qa.traces import check_trace, draw_trace, shrunk_trace, trace_lit_test
+from qa.walks import Announce, Check, Counts, FailedWalk, Failure, walk
 
 MACHINES = ("toy", "toy-gpu", "toy-snitch", "snitch-xdiv")
 """The machines that take turns; of the last one, code runs on the simulated core."""
@@ -56,8 +57,6 @@ class Found:
 
     number: int
     counts: Counts = field(default_factory=Counts)
-    traces: TraceCounts = field(default_factory=TraceCounts)
-    features: Coverage = field(default_factory=Coverage)
     failure: Report | None = None
 
 
@@ -123,58 +122,69 @@ def work(plan: FuzzPlan, first: int, step: int, connection: Connection) -> None:
 def run(plan: FuzzPlan, first: int, step: int, tell: Tell = nobody) -> Iterator[Found]:
     """Run walks or traces endlessly, yielding the findings of each. `tell` receives each move before it is made."""
     kernels = source(plan.kernels, only_random=plan.only_random, stages=2 if plan.traces else 4)
-    one = _trace if plan.traces else _walk
     number = first
-    known: dict[tuple[str, str], int] = {}
+    known = Counter[tuple[str, str]]()
     while True:
         name = plan.machines[number % len(plan.machines)]
-        random = Random(f"{plan.seed}:{number}")
+        random, on = Random(f"{plan.seed}:{number}"), machine(name, trust=plan.trust)
         kernel = kernels(number // len(plan.machines), random, name)
         tell(Begun(number, name, print_notation(kernel)))
         found = Found(number)
-        found.features.add(nest_of(kernel))
-        one(plan, found, kernel, name, random, known, tell)
+        found.counts["kernels", ""] += 1
+        found.counts.update(("features", feature) for feature in features_of(nest_of(kernel)))
+        check = _code_check(plan, found.counts, on)
+        try:
+            one = _trace if plan.traces else _walk
+            failed = one(plan, kernel, on, random, found, check, lambda move: tell(Announced(str(move))))
+        except PdojoError as error:
+            text = f"# {error}\n{print_notation(kernel)}"
+            found.failure = Report(plan.seed, number, name, "valid kernel", "the generator", str(error), text)
+        else:
+            if failed is not None:
+                found.failure = _report(plan, number, failed)
+                if _is_new(known, failed):
+                    tell(Failing(found.failure))
+                    smaller = shrunk_trace(failed) if plan.traces else shrunk(failed, check)
+                    found.failure = _report(plan, number, smaller)
         yield found
         number += step
 
 
-def _walk(
-    plan: FuzzPlan,
-    found: Found,
-    kernel: KernelOp,
-    name: str,
-    random: Random,
-    known: dict[tuple[str, str], int],
-    tell: Tell,
-) -> None:
-    seed, on = random.getrandbits(31), machine(name, trust=plan.trust)
+def _code_check(plan: FuzzPlan, counts: Counts, on: Machine) -> Check | None:
     every = 1 if on.gpu and plan.compile_every else plan.compile_every
-    check = code_against_interpreter(every, found.counts, on) if every else None
-    try:
-        for step in walk(
-            kernel,
-            on,
-            seed,
-            plan.length,
-            found.counts,
-            check=check,
-            sets_every=plan.sets_every,
-            prefer=plan.prefer,
-            announce=lambda move: tell(Announced(str(move))),
-        ):
-            if isinstance(step, FailedWalk):
-                found.failure = _report(plan, found.number, step)
-                if _is_new(known, step):
-                    tell(Failing(found.failure))
-                    found.failure = _report(plan, found.number, shrunk(step, check))
-    except PdojoError as error:
-        found.failure = _unusable(plan, found.number, name, kernel, error)
+    return code_against_interpreter(every, counts, on) if every else None
 
 
-def _is_new(known: dict[tuple[str, str], int], failed: FailedWalk) -> bool:
+def _walk(
+    plan: FuzzPlan, kernel: KernelOp, on: Machine, random: Random, found: Found, check: Check | None, announce: Announce
+) -> FailedWalk | None:
+    walked = walk(
+        kernel,
+        on,
+        random.getrandbits(31),
+        plan.length,
+        found.counts,
+        check=check,
+        sets_every=plan.sets_every,
+        prefer=plan.prefer,
+        announce=announce,
+    )
+    return next((step for step in walked if isinstance(step, FailedWalk)), None)
+
+
+def _trace(
+    plan: FuzzPlan, kernel: KernelOp, on: Machine, random: Random, found: Found, _: Check | None, announce: Announce
+) -> FailedWalk | None:
+    game = draw_trace(kernel, on, random, plan.length, found.counts, announce)
+    steps = list(game.trace.steps)  # the checks undo some of them
+    failure = check_trace(game, random, found.counts)
+    return None if failure is None else FailedWalk(kernel, on, found.number, steps, failure)
+
+
+def _is_new(known: Counter[tuple[str, str]], failed: FailedWalk) -> bool:
     """True if few failures of this promise and last move have been shrunk."""
     kind = failed.failure.promise, failed.steps[-1].move.name if failed.steps else ""
-    known[kind] = known.get(kind, 0) + 1
+    known[kind] += 1
     return known[kind] <= SHRUNK
 
 
@@ -187,44 +197,6 @@ def _report(plan: FuzzPlan, number: int, failed: FailedWalk) -> Report:
     moves = ", ".join(str(step.move) for step in steps)
     name, failure = failed.machine.name, failed.failure
     return Report(plan.seed, number, name, failure.promise, moves, failure.detail, text)
-
-
-def _unusable(plan: FuzzPlan, number: int, name: str, kernel: KernelOp, error: PdojoError) -> Report:
-    """A report on an invalid kernel: the generator promises valid ones."""
-    text = f"# {error}\n{print_notation(kernel)}"
-    return Report(plan.seed, number, name, "valid kernel", "the generator", str(error), text)
-
-
-def _trace(
-    plan: FuzzPlan,
-    found: Found,
-    kernel: KernelOp,
-    name: str,
-    random: Random,
-    known: dict[tuple[str, str], int],
-    tell: Tell,
-) -> None:
-    on = machine(name, trust=plan.trust)
-    try:
-        drawn = draw_trace(
-            kernel,
-            machine(name, trust=plan.trust),
-            random,
-            plan.length,
-            found.traces,
-            lambda move: tell(Announced(str(move))),
-        )
-    except PdojoError as error:
-        found.failure = _unusable(plan, found.number, name, kernel, error)
-        return
-    failure = check_trace(drawn, random, found.traces)
-    if failure is None:
-        return
-    failed = FailedWalk(kernel, on, found.number, drawn.steps, failure)
-    found.failure = _report(plan, found.number, failed)
-    if _is_new(known, failed):
-        tell(Failing(found.failure))
-        found.failure = _report(plan, found.number, shrunk_trace(failed))
 
 
 def code_against_interpreter(every: int, counts: Counts, machine: Machine) -> Check:
@@ -246,9 +218,9 @@ def code_against_interpreter(every: int, counts: Counts, machine: Machine) -> Ch
         try:
             failure = code_differs(program, number)
         except LoweringError as error:
-            counts.not_lowered[str(error)] += 1
+            counts["not lowered", str(error)] += 1
             return None
-        counts.compiled += 1
+        counts["compiled", ""] += 1
         return failure
 
     return check

@@ -11,9 +11,11 @@ from rich.table import Table
 
 from pdojo.transforms.move import Move
 from qa.fuzzing.jobs import Found, FuzzPlan, Report
-from qa.random_kernels.coverage import TABLE_2, Coverage
-from qa.traces import TraceCounts
+from qa.random_kernels.coverage import TABLE_2
 from qa.walks import Counts
+
+TRACES = ("traces", "replayed", "edited", "kept", "skipped", "executed")
+"""Counts of traces."""
 
 
 @dataclass
@@ -21,115 +23,104 @@ class Totals:
     """The sums over all processes of a run."""
 
     counts: Counts = field(default_factory=Counts)
-    traces: TraceCounts = field(default_factory=TraceCounts)
-    features: Coverage = field(default_factory=Coverage)
     failures: list[Report] = field(default_factory=list[Report])
     seconds: float = 0.0
     interrupted: bool = False
 
     def add_unfinished(self, moves: Iterable[str]) -> None:
         """Add the judged moves of an unfinished walk."""
-        self.counts.moves.update(Move.parse(move).name for move in moves)
+        self.counts.update(("moves", Move.parse(move).name) for move in moves)
 
     def add(self, found: Found) -> None:
         """Add one walk or trace."""
-        self.counts.add(found.counts)
-        self.traces.add(found.traces)
-        self.features.kernels += found.features.kernels
-        self.features.features.update(found.features.features)
+        self.counts.update(found.counts)
         if found.failure is not None:
             self.failures.append(found.failure)
 
     def line(self, started: float, begun: int = 0) -> str:
         """The progress on a line; `begun` is the number of moves of unfinished walks."""
         elapsed = max(time.monotonic() - started, 1e-9)
-        if self.traces.traces:
-            text = f"{self.traces.traces} traces, {self.traces.traces / elapsed:.1f}/s"
-        else:
-            moves = self.counts.total + begun
-            text = f"{moves} moves, {moves / elapsed:.1f}/s"
+        traces, moves = self.counts["traces", ""], self.counts.moves + begun
+        text = f"{traces} traces, {traces / elapsed:.1f}/s" if traces else f"{moves} moves, {moves / elapsed:.1f}/s"
         return text + (f", [red]{len(self.failures)} failures[/red]" if self.failures else "")
 
 
 def tables(plan: FuzzPlan, totals: Totals) -> list[Table]:
     """Tables of moves by family, and of kernels by feature."""
-    return [_moves(plan, totals), _features(totals.features)]
+    return [_moves(plan, totals), _features(totals.counts)]
 
 
 def _moves(plan: FuzzPlan, totals: Totals) -> Table:
-    counts, traces = totals.counts, totals.traces
     table = Table(title="\n".join(headlines(plan, totals)), title_justify="left")
     table.add_column("family")
-    table.add_column("moves", justify="right")
-    moves = traces.moves if plan.traces else counts.moves
-    if not plan.traces:
-        table.add_column("refused", justify="right")
-    for name in sorted(moves | counts.refused, key=lambda name: (-moves[name], name)):
-        table.add_row(name, str(moves[name]), *([] if plan.traces else [str(counts.refused[name])]))
+    shown = {what: totals.counts.of(what) for what in ("moves", "refused")[: 1 if plan.traces else 2]}
+    for what in shown:
+        table.add_column(what, justify="right")
+    moves = shown["moves"]
+    for name in sorted({name for each in shown.values() for name in each}, key=lambda name: (-moves[name], name)):
+        table.add_row(name, *(str(each[name]) for each in shown.values()))
     table.add_section()
-    table.add_row("all", str(moves.total()), *([] if plan.traces else [str(counts.refused.total())]))
+    table.add_row("all", *(str(each.total()) for each in shown.values()))
     return table
 
 
 def headlines(plan: FuzzPlan, totals: Totals) -> list[str]:
     """The summary in two lines."""
-    seconds, counts, traces = max(totals.seconds, 1e-9), totals.counts, totals.traces
+    seconds, counts = max(totals.seconds, 1e-9), totals.counts
     machines = ", ".join(plan.machines)
+    number = {what: counts[what, ""] for what in TRACES}
     if plan.traces:
-        first = f"{traces.traces} traces, {traces.traces / seconds:.1f}/s"
+        first = f"{number['traces']} traces, {number['traces'] / seconds:.1f}/s"
         second = (
-            f"all undone, {traces.replayed} replayed, {traces.edited} without one move: {traces.kept} later kept, "
-            f"{traces.skipped} skipped; {traces.executed} compared by execution"
+            f"all undone, {number['replayed']} replayed, {number['edited']} without one move: {number['kept']} later "
+            f"kept, {number['skipped']} skipped; {number['executed']} compared by execution"
         )
     else:
-        first = f"{counts.total} moves in {counts.walks} walks, {counts.total / seconds:.1f} moves/s"
-        sets = ", ".join(f"{number} {kind}" for kind, number in sorted(counts.sets.items())) or "none"
-        second = f"all by exact arithmetic; by integer sets: {sets}; {counts.compiled} states compiled"
-        if counts.not_lowered:
-            second += f", {counts.not_lowered.total()} that the backend cannot express"
+        first = f"{counts.moves} moves in {counts['walks', '']} walks, {counts.moves / seconds:.1f} moves/s"
+        sets = ", ".join(f"{number} {kind}" for kind, number in sorted(counts.of("sets").items())) or "none"
+        second = f"all by exact arithmetic; by integer sets: {sets}; {counts['compiled', '']} states compiled"
+        if missing := counts.of("not lowered").total():
+            second += f", {missing} that the backend cannot express"
     end = ", interrupted" if totals.interrupted else ""
     return [f"seed {plan.seed}, {machines}: {first}, {seconds:.0f} s, {len(totals.failures)} failures{end}", second]
 
 
-def _features(coverage: Coverage) -> Table:
-    table = Table(title=f"features of {coverage.kernels} kernels", title_justify="left")
+def _features(counts: Counts) -> Table:
+    features = counts.of("features")
+    table = Table(title=f"features of {counts['kernels', '']} kernels", title_justify="left")
     table.add_column("feature")
     table.add_column("kernels", justify="right")
     for name in TABLE_2:
-        table.add_row(f"{name} (Table 2)", str(coverage.features[name]))
+        table.add_row(f"{name} (Table 2)", str(features[name]))
     table.add_section()
-    for name in sorted(set(coverage.features) - set(TABLE_2)):
-        table.add_row(name, str(coverage.features[name]))
+    for name in sorted(set(features) - set(TABLE_2)):
+        table.add_row(name, str(features[name]))
     return table
 
 
 def as_json(plan: FuzzPlan, processes: int, totals: Totals) -> str:
     """The summary as JSON."""
-    counts, traces = totals.counts, totals.traces
+    counts, moves = totals.counts, totals.counts.of("moves")
+    lengths = sorted(counts.of("lengths").items(), key=lambda item: int(item[0]))
     found = {
         "seed": plan.seed,
         "machines": plan.machines,
         "processes": processes,
         "seconds": round(totals.seconds, 1),
         "interrupted": totals.interrupted,
-        "walks": counts.walks,
-        "moves": dict(counts.moves),
-        "refused": dict(counts.refused),
-        "integer_sets": dict(counts.sets),
-        "compiled": counts.compiled,
-        "not_lowered": dict(counts.not_lowered),
+        "walks": counts["walks", ""],
+        "moves": {} if plan.traces else moves,
+        "refused": counts.of("refused"),
+        "integer_sets": counts.of("sets"),
+        "compiled": counts["compiled", ""],
+        "not_lowered": counts.of("not lowered"),
         "traces": {
-            "traces": traces.traces,
-            "moves": dict(traces.moves),
-            "lengths": {str(n): k for n, k in sorted(traces.lengths.items())},
-            "replayed": traces.replayed,
-            "edited": traces.edited,
-            "kept": traces.kept,
-            "skipped": traces.skipped,
-            "executed": traces.executed,
+            "moves": moves if plan.traces else {},
+            "lengths": dict(lengths),
+            **{what: counts[what, ""] for what in TRACES},
         },
-        "kernels": totals.features.kernels,
-        "features": dict(sorted(totals.features.features.items())),
+        "kernels": counts["kernels", ""],
+        "features": dict(sorted(counts.of("features").items())),
         "failures": [vars(report) for report in totals.failures],
     }
     return json.dumps(found, indent=2) + "\n"

@@ -16,7 +16,7 @@ from random import Random
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from qa.random_kernels.generator import Generator
-from qa.random_kernels.parts import CPU, Choices, Features, RandomChoices, features_for
+from qa.random_kernels.parts import CPU, Choices, Features, features_for
 
 __all__ = ["CPU", "Choices", "Features", "drawn_text", "features_for", "random_kernels", "random_text"]
 
@@ -28,7 +28,7 @@ def drawn_text(choices: Choices, features: Features) -> str:
 
 def random_text(seed: int, features: Features = CPU) -> str:
     """The text of a random kernel, determined by the seed."""
-    return drawn_text(RandomChoices(Random(seed)), features)
+    return drawn_text(Choices(Random(seed)), features)
 
 
 def random_kernels(seed: int) -> Iterator[KernelOp]:

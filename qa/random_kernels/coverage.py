@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from pdojo.dialect.affine import Expr, lookups_in
@@ -87,21 +86,3 @@ def _is_variable(expression: Expr) -> bool:
             return True
         case _:
             return False
-
-
-class Coverage:
-    """Numbers of kernels by feature."""
-
-    def __init__(self) -> None:
-        self.kernels = 0
-        self.features: Counter[str] = Counter()
-
-    def add(self, nest: Nest) -> None:
-        """Count a kernel."""
-        self.kernels += 1
-        self.features.update(features_of(nest))
-
-    @property
-    def missing(self) -> list[str]:
-        """Features of Table 2 that no kernel had."""
-        return [name for name in TABLE_2 if not self.features[name]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES
 from pdojo.dialect.machines.machine import Machine
@@ -17,24 +17,8 @@ INSTANCES = 200
 """Greatest number of instances of a statement, not counting a tail."""
 
 
-class Choices(Protocol):
-    """A source of choices: a random generator here, hypothesis in the tests."""
-
-    def one(self, options: Sequence[T]) -> T:
-        """One of the options."""
-        ...
-
-    def integer(self, low: int, high: int) -> int:
-        """An integer, both ends included."""
-        ...
-
-    def chance(self, out_of: int = 2) -> bool:
-        """True with probability 1 / `out_of`."""
-        ...
-
-
-class RandomChoices:
-    """Choices by a random generator."""
+class Choices:
+    """Choices by a random generator: Python's here, hypothesis' in the tests."""
 
     def __init__(self, random: Random) -> None:
         self._random = random

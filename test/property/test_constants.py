@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pdojo.dialect.machines.registry import machine
-from pdojo.dialect.notation import parse_notation
-from qa.walks import Counts, FailedWalk, walk
+from property.walks import assert_walk
+from qa.walks import Counts
 
 LAYERS = """
 kernel layers(x, w, v) -> (y)
@@ -50,7 +49,5 @@ MIXING = (
 @pytest.mark.parametrize("name", ["toy", "toy-gpu"])
 def test_walks_with_constants(name: str, seed: int) -> None:
     counts = Counts()
-    (kernel,) = parse_notation(LAYERS)
-    for found in walk(kernel, machine(name), seed, 20, counts, prefer=MIXING):
-        assert not isinstance(found, FailedWalk), f"{found.steps}: {found.failure}"
-    assert counts.total == 20
+    assert_walk(LAYERS, name, seed, 20, counts, prefer=MIXING)
+    assert counts.moves == 20

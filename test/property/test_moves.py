@@ -19,10 +19,9 @@ from pdojo.kernels import kernel_names, workload
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from property.kernels import kernels
-from property.walks import CPU, random_texts
+from property.walks import CPU, assert_walk, random_texts
 from qa.fuzzing.jobs import code_against_interpreter
 from qa.lowers import lowering_error
-from qa.shrink import lit_test, shrunk
 from qa.sizes import small_kernel, with_random_sizes
 from qa.walks import Counts, FailedWalk, Referee, play, walk
 from toolchain import fibers_fault, require_fibers
@@ -30,16 +29,10 @@ from toolchain import fibers_fault, require_fibers
 _WALKS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
-def assert_walk(kernel: KernelOp, seed: int, length: int, counts: Counts) -> None:
-    for step in walk(kernel, machine("toy"), seed, length, counts):
-        if isinstance(step, FailedWalk):
-            pytest.fail(lit_test(shrunk(step)))
-
-
 @settings(_WALKS, max_examples=15)
 @given(kernel=kernels(CPU), seed=st.integers(0, 1 << 20))
 def test_walks_on_random_kernels(kernel: KernelOp, seed: int) -> None:
-    assert_walk(kernel, seed, 8, Counts())
+    assert_walk(kernel, "toy", seed, 8, Counts())
 
 
 @pytest.mark.parametrize(("seeds", "length"), [((0,), 6), pytest.param((1, 2), 12, marks=pytest.mark.slow)])
@@ -47,17 +40,16 @@ def test_walks_on_random_kernels(kernel: KernelOp, seed: int) -> None:
 def test_walks_on_library_kernels(name: str, seeds: tuple[int, ...], length: int) -> None:
     counts = Counts()
     for seed in seeds:
-        assert_walk(small_kernel(name, Random(seed)), seed, length, counts)
-    assert counts.total > 0.6 * length * len(seeds)
+        assert_walk(small_kernel(name, Random(seed)), "toy", seed, length, counts)
+    assert counts.moves > 0.6 * length * len(seeds)
 
 
 @pytest.mark.parametrize("name", ["softmax", "gemv", "reducesum", "conv"])
 def test_walks_for_snitch_cores(name: str) -> None:
     """Streams and hardware loops, too, become code in every legal state."""
     counts = Counts()
-    for step in walk(small_kernel(name, Random(1)), machine("toy-snitch"), 1, 8, counts, prefer=("stream", "frep")):
-        assert not isinstance(step, FailedWalk), lit_test(step)
-    assert counts.total > 3
+    assert_walk(small_kernel(name, Random(1)), "toy-snitch", 1, 8, counts, prefer=("stream", "frep"))
+    assert counts.moves > 3
 
 
 @pytest.mark.parametrize("start", ["copies", "softmax", "matmul"])
@@ -68,11 +60,10 @@ def test_walks_for_gpus(name: str, start: str) -> None:
     first = parse_notation(COPIES)[0] if start == "copies" else small_kernel(start, Random(2))
     check = code_against_interpreter(4, counts, on) if fibers_fault() is None else None
     prefer = ("map_grid", "map_block", "map_warp", "stage_in", "set_location", "async_copy", "pipeline")
-    for step in walk(first, on, 5, 8, counts, check=check, prefer=prefer):
-        assert not isinstance(step, FailedWalk), lit_test(step)
-    assert counts.total > 3
-    assert not counts.not_lowered
-    assert counts.compiled or check is None
+    assert_walk(first, name, 5, 8, counts, check=check, prefer=prefer)
+    assert counts.moves > 3
+    assert not counts.of("not lowered")
+    assert counts["compiled", ""] or check is None
 
 
 SIMPLE = """kernel k(x) -> (y)

@@ -14,9 +14,9 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.transforms.game import Game
 from pdojo.transforms.registry import transformation
+from property.walks import assert_walk
 from qa.forcing import HARMLESS, Judge
-from qa.shrink import lit_test, shrunk
-from qa.walks import Counts, FailedWalk, walk
+from qa.walks import Counts
 
 SHAPED = ("join_scopes", "split_scopes", "pipeline", "unpipeline", "peel_scope", "unpeel_scope")
 
@@ -78,12 +78,9 @@ t f32 [7, 5] heap
 @pytest.mark.parametrize("name", KERNELS)
 def test_walks(name: str) -> None:
     counts = Counts()
-    (kernel,) = parse_notation(KERNELS[name])
     for seed in range(2):
-        for step in walk(kernel, machine("toy"), seed, 7, counts, prefer=(*SHAPED, "tile_scope")):
-            if isinstance(step, FailedWalk):
-                pytest.fail(lit_test(shrunk(step)))
-    assert counts.total > 8
+        assert_walk(KERNELS[name], "toy", seed, 7, counts, prefer=(*SHAPED, "tile_scope"))
+    assert counts.moves > 8
 
 
 SHAPES = ("the two scopes have different guards", "differ in extent or mapping")

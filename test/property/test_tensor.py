@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pdojo.dialect.machines.registry import machine
-from pdojo.dialect.notation import parse_notation
+from property.walks import assert_walk
 from qa.fuzzing.jobs import code_against_interpreter
-from qa.shrink import lit_test, shrunk
-from qa.walks import Counts, FailedWalk, walk
+from qa.walks import Counts
 
 PRODUCT = """
 kernel product(x, z) -> (y)
@@ -25,12 +24,9 @@ s f32 [7, 4] heap
 
 @pytest.mark.parametrize("seed", range(4))
 def test_walks_around_instructions(seed: int) -> None:
-    (kernel,) = parse_notation(PRODUCT)
-    counts, toy = Counts(), machine("toy")
-    for step in walk(kernel, toy, seed, 10, counts, check=code_against_interpreter(2, counts, toy)):
-        if isinstance(step, FailedWalk):
-            pytest.fail(lit_test(shrunk(step)))
-    assert counts.compiled
+    counts = Counts()
+    assert_walk(PRODUCT, "toy", seed, 10, counts, check=code_against_interpreter(2, counts, machine("toy")))
+    assert counts["compiled", ""]
 
 
 WARPS = """
@@ -52,7 +48,4 @@ s f32 [2:N, 2, 4, 2] MEMORY
 @pytest.mark.parametrize("memory", ["register", "stack", "shared"])
 @pytest.mark.parametrize("seed", range(2))
 def test_walks_around_instructions_of_a_warp(memory: str, seed: int) -> None:
-    (kernel,) = parse_notation(WARPS.replace("MEMORY", memory))
-    for step in walk(kernel, machine("toy-gpu"), seed, 10, Counts()):
-        if isinstance(step, FailedWalk):
-            pytest.fail(lit_test(shrunk(step)))
+    assert_walk(WARPS.replace("MEMORY", memory), "toy-gpu", seed, 10, Counts())

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pdojo_tools.command import run_tool
+from pdojo_tools.command import tool
 
 import pdojo
 from pdojo.errors import UsageError
@@ -17,7 +17,7 @@ from pdojo.errors import UsageError
 def bench(arguments: Sequence[str]) -> int:
     """Run `python -m benchmarks.library` with these arguments in a process of its own; returns its exit code."""
     root = Path(pdojo.__file__).resolve().parents[1]
-    refused = run_tool(lambda _: _check(root), ())
+    refused = tool(lambda _: _check(root))(())
     if refused:
         return refused
     # First, because the package xdsl installs a package `benchmarks` too.

@@ -20,7 +20,7 @@ from benchmarks.perfllm import __main__ as tool
 from benchmarks.perfllm.cell import improvements, kernel_of, reference, searched
 from benchmarks.perfllm.experiment import version_facts
 from benchmarks.perfllm.grid import GRIDS, METHODS, QUICK, Cell, Grid, Task, with_encoders, with_policy
-from benchmarks.perfllm.results import Done, Results
+from benchmarks.perfllm.results import Done
 from benchmarks.perfllm.sampling import FILES, PARTS
 from benchmarks.perfllm.statistics import Findings, contests, holm, interval, sign_test, standings
 from benchmarks.records import Partial, Record, read_results, results_of
@@ -191,7 +191,7 @@ def test_a_killed_experiment_goes_on(tmp_path: Path) -> None:
     assert [record.data for record in records[: len(before) - 1]] == [json.loads(line) for line in before[1:]]
     assert [record.data["kind"] for record in records] == ["reference", "cell", "cell"]
     assert [record.data["seed"] for record in records[1:]] == [0, 1]
-    assert len(Results.of(settings, records).cells) == 2
+    assert len(Findings.of(settings, records).done) == 2
     assert path.with_suffix(".html").exists()
 
 
@@ -289,8 +289,8 @@ def test_tables_of_a_handmade_file(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_one_seed_decides_nothing() -> None:
-    table = Findings(Results.of(*handmade()))
-    table.results.cells = {key: done for key, done in table.results.cells.items() if done.seed == 0}
+    table = Findings.of(*handmade())
+    table.done = {key: done for key, done in table.done.items() if done.seed == 0}
     (best, _) = contests(table, "perfllm-max-single")
     assert (best.better, best.worse, best.verdict) == (2, 0, "not separable")
     assert best.ratio == pytest.approx(2)

@@ -81,11 +81,11 @@ def started_by(process: subprocess.Popen[str]) -> list[int]:
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
-    for _ in range(600):
+    for _ in range(3000):
         if holds():
             return
         time.sleep(0.1)
-    raise AssertionError(f"after a minute: {what}")
+    raise AssertionError(f"after five minutes: {what}")
 
 
 def walkers(process: subprocess.Popen[str]) -> list[int]:
