@@ -287,7 +287,7 @@ def meaning(kernel: Workload | str) -> Meaning:
     elif found.kernel in _MEANINGS:
         plain = _MEANINGS[found.kernel]
     else:
-        raise UsageError(f"there is no NumPy meaning of '{found.kernel}'")
+        raise UsageError(f"there is no NumPy reference of '{found.kernel}'")
     return lambda *inputs: [plain(*(_wide(array) for array in inputs))]
 
 

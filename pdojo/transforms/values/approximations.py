@@ -50,7 +50,7 @@ def _refusal(site: Leaf, functions: Mapping[str, str], other: str) -> Reason | N
 
 @dataclass(frozen=True)
 class Approximate(Transformation[Leaf]):
-    """Compute a function by its shorter form, which has a larger error.
+    """Replace a function by its shorter form, which has a larger error.
 
     `approximate@y`:
 
@@ -92,7 +92,7 @@ class Approximate(Transformation[Leaf]):
 
 @dataclass(frozen=True)
 class Refine(Transformation[Leaf]):
-    """Compute a function itself, not by its shorter form.
+    """Replace the shorter form of a function by the function itself.
 
     `refine@y`:
 

@@ -173,7 +173,7 @@ def test_simulated_machines_run_and_are_not_called() -> None:
 
 def test_negative_seeds() -> None:
     for machine in (None, "snitch"):
-        with pytest.raises(UsageError, match="a seed is not negative, as -1 is"):
+        with pytest.raises(UsageError, match="a seed must be at least 0, not -1"):
             pdojo.run("relu:2x4", machine=machine, seed=-1)
 
 

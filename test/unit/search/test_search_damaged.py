@@ -222,12 +222,12 @@ def samples(change: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]
 
 
 IMPORTS: list[tuple[str, dict[str, Any], str]] = [
-    ("measurements", {"cost": -1.0}, "'cost' is no number that it can be"),
-    ("measurements", {"cost": 0.0}, "'cost' is no number that it can be"),
-    ("evaluations", {"cost": -1e-9}, "'cost' is no number that it can be"),
-    ("evaluations", {"seconds": -1.0}, "'seconds' is no number that it can be"),
-    ("incumbents", {"cost": -5.0}, "'cost' is no number that it can be"),
-    ("incumbents", {"gain": 0.0}, "'gain' is no number that it can be"),
+    ("measurements", {"cost": -1.0}, "'cost' is no possible number"),
+    ("measurements", {"cost": 0.0}, "'cost' is no possible number"),
+    ("evaluations", {"cost": -1e-9}, "'cost' is no possible number"),
+    ("evaluations", {"seconds": -1.0}, "'seconds' is no possible number"),
+    ("incumbents", {"cost": -5.0}, "'cost' is no possible number"),
+    ("incumbents", {"gain": 0.0}, "'gain' is no possible number"),
     ("incumbents", {"cost": 1e-9}, "this program never was what this row says"),
     ("incumbents", {"program": digest("another")}, "no row of 'programs' before"),
     ("races", {"detail": {"samples": [-1.0]}}, "no times of the same"),
