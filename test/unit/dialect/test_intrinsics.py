@@ -84,7 +84,7 @@ MISTAKES = {
     "twice": (table() + table(), "there are two intrinsics 'f'"),
     "syntax": (table("2 b\n"), "intrinsic 'f': 'meaning' is no kernel: meaning of 'f':1:1: error:"),
     "other name": (table(MEANING.replace("kernel f", "kernel g")), "must be one kernel with the name 'f'"),
-    "two nests": (table(MEANING + "2 b[{0}] = a[{0}]\n"), "the meaning must be one nest"),
+    "two nests": (table(MEANING + "2 b[{0}] = a[{0}]\n"), "'meaning' must be one nest"),
     "mapped": (table(MEANING.replace("2 b[", "2:u b[")), "the scope of extent 2 has a mapping or a guard"),
     "index": (table(MEANING.replace("= a[{0}]", "= a[{0}] + {0}")), "'meaning' must not use an iteration as a value"),
     "division": (
