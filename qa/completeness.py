@@ -63,7 +63,7 @@ RULES = re.compile(
             "vector scope wraps exactly one op",
             "is an interface array",
             "have hints|has hints",
-            "asynchronous cop(y|ies)|can be asynchronous|copy is asynchronous|copy of .* is asynchronous|inside are asynchronous",
+            "asynchronous cop(y|ies)|can be asynchronous|copy (of .* )?is asynchronous|inside are asynchronous",
             "does not divide",
             "streams|frep|hardware loop|is in memory; stream",
             r"needs a divider|has no intrinsic|computes another function than|scope \{\d+\} of extent \S+ has a guard",
