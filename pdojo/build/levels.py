@@ -113,7 +113,7 @@ def _pieces(write: Write, cut: _Cut, scopes: Sequence[int], pieces: range, size:
 def _arranged(write: Write, last: int) -> list[int]:
     """The scopes up to `last`, in the order of dimensions of the array with the partial results.
 
-    It is the order of the terms in memory. Products have none: the results of a part lie together.
+    It is the order of the terms in memory. Products have no such order: the results of a part lie together.
     """
     first = [] if write.loop is None else [0]
     if not isinstance(write.value, Read):

@@ -222,7 +222,7 @@ def _said_partial(uses: Sequence[Use], number: int, question: tuple[object, ...]
 
 
 def _said_unwritten(uses: Sequence[Use], number: int, _: tuple[object, ...], result: object) -> tuple[str, str]:
-    text = f"was every further element that {describe_access(uses[number].access)} would read written before?"
+    text = f"are all further elements of {describe_access(uses[number].access)} written before it reads them?"
     return text, "yes" if result is None else f"no: iteration {_tuple(cast(tuple[int, ...], result))}"
 
 
