@@ -173,7 +173,7 @@ def _instructions(*arguments: str) -> int:
 
 
 def _ablate(console: Console, given: argparse.Namespace) -> None:
-    """Print the instructions with all shortcuts, and how many more it takes without each, in percent."""
+    """Print the instructions with all shortcuts, and for each shortcut how many percent more it takes without it."""
     chosen, kernels = given.without or shortcut_names(), given.kernels or WALKED
     starting = _instructions("-c", "import benchmarks.game")
     columns: list[list[str]] = [["nothing", *chosen]]

@@ -24,7 +24,7 @@ def models() -> list[Path]:
 
 
 def names(words: Sequence[str]) -> list[str]:
-    """The cases of a command line: paths of files, or names among the wheel's; all without words."""
+    """The cases that a command line names, by path or by their name in the wheel; all cases if it names none."""
     known = [path.stem.removeprefix("light_") for path in models()]
     return [word if word in known else str(Path(word).resolve()) for word in words] or known
 

@@ -29,7 +29,7 @@ class Budget:
             raise UsageError("a search needs a budget: a number of evaluations, or a time")
         for name, given in (("evaluations", self.evaluations), ("seconds", self.seconds)):
             if given is not None and not given >= 0:
-                raise UsageError(f"a budget of {name} is not negative, as {given!s:.40} is")
+                raise UsageError(f"a budget of {name} must be at least 0, not {given!s:.40}")
             if given is not None and given > MOST:
                 raise UsageError(f"a budget of {name} is at most {MOST:.0e}, not {given!s:.40}")
 

@@ -83,10 +83,10 @@ def kernel_env(
     `kernel`, `machine`, `threads` and `align` have the meaning of `pdojo.tune`. `evaluator` determines costs:
     `runtime`, `analytical`, `cycles`, None for the machine's default, or an evaluator object, which `close` closes.
     Episodes begin with the plain kernel, or after the moves of `trace` and of the pass `expert`. `offered`,
-    `granularity`, `reward`, `scale` and `horizon` are the rules (`Rules`). `capacity` is the number of actions besides
-    stop: by default `offered`, or 1024 if all legal actions are offered. With `successors`, observations contain the
-    features of each action's resulting program. `longest` is the largest number of characters of an observed program.
-    `database` is the file that keeps costs; None keeps them in memory.
+    `granularity`, `reward`, `scale` and `horizon` are the rules (`Rules`). `capacity` is the number of actions, not
+    counting the stop: by default `offered`, or 1024 if all legal actions are offered. With `successors`, observations
+    contain the features of each action's resulting program. `longest` is the largest number of characters of an
+    observed program. `database` is the file that keeps costs; None keeps them in memory.
 
     Raises UsageError for unknown names and invalid values, and the errors of `pdojo.tune` for kernels, machines and
     traces.

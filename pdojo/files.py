@@ -104,7 +104,7 @@ def write_file(path: Path, data: str | bytes, *, append: bool = False) -> None:
 
 @contextmanager
 def _naming(path: Path) -> Generator[None]:
-    """A context whose OSError has the name of a file: that of a full disk has none."""
+    """A context that adds the name of a file to an OSError, which an error of a full disk lacks."""
     try:
         yield
     except OSError as error:

@@ -63,13 +63,13 @@ RULES = re.compile(
             "vector scope wraps exactly one op",
             "is an interface array",
             "have hints|has hints",
-            "run on their own|runs on its own",
+            "asynchronous cop(y|ies)|can be asynchronous|copy (of .* )?is asynchronous|inside are asynchronous",
             "does not divide",
             "streams|frep|hardware loop|is in memory; stream",
             r"needs a divider|has no intrinsic|computes another function than|scope \{\d+\} of extent \S+ has a guard",
             r"is no array$|is no outermost grid scope",
-            "hints of|^hint |could not set it again|read-only cache|takes lane|where alone caches are",
-            "no memory that could be padded",
+            "hints of|^hint |could not set it again|read-only cache|takes lane|the only memory that",
+            "so it cannot be padded",
             "only change its name|webs, not one",  # by the definition of renaming
         )
     )

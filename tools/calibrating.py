@@ -49,7 +49,7 @@ def place() -> Path:
     """The file of measurements in the user's cache. Raises UsageError if there is no cache."""
     file = calibration_file(uncalibrated())
     if file is None:
-        raise UsageError("measurements are kept in the user's cache, which has no place; set HOME or XDG_CACHE_HOME")
+        raise UsageError("no folder is known for the user's cache of measurements; set HOME or XDG_CACHE_HOME")
     return file
 
 

@@ -6,7 +6,7 @@ from pdojo.kernels import PRESETS, Workload, kernel_names, workload
 
 
 def library() -> dict[str, Workload]:
-    """The library kernels by name, with their default sizes and element type."""
+    """The library kernels, keyed by name, with their default sizes and element type."""
     rows = {name: Workload(name) for name in kernel_names()} | {name: workload(name) for name in PRESETS}
     return dict(sorted(rows.items()))
 

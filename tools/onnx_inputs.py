@@ -17,7 +17,7 @@ _EXAMPLE = "--shape batch=4,x=1x3x48x192"
 
 
 def random_inputs(model: OnnxModel, sizes: str | None, seed: int) -> dict[str, NDArray[Any]]:
-    """Random inputs of a model. `sizes` are unknown extents by name, and shapes of inputs: `batch=4,x=1x3x48x192`.
+    """Random inputs of a model. `sizes` has unknown extents by name, and shapes of inputs: `batch=4,x=1x3x48x192`.
 
     Other unknown extents are 1. Raises UsageError for sizes that do not fit the model.
     """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pdojo.search.database import Database
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 5e-2}
-"""Greatest difference from the reference, relative to the largest element of an output, by element type.
+"""Greatest difference from the reference, relative to the largest element of an output, keyed by element type.
 
 Long sums in another order differ by more than roundings of single elements; elements near 0 are no measure for them.
 """
@@ -98,7 +98,7 @@ def run_model(given: argparse.Namespace) -> None:
 
 
 def check(model: OnnxModel, inputs: dict[str, NDArray[Any]], found: Sequence[NDArray[Any]]) -> float:
-    """The largest error beside ONNX's reference evaluator, over what is allowed. Raises MeasurementError above 1."""
+    """The largest difference from ONNX's reference as a share of the allowed error. Raises MeasurementError above 1."""
     from pdojo.onnx.reference import reference
 
     try:
@@ -115,7 +115,7 @@ def check(model: OnnxModel, inputs: dict[str, NDArray[Any]], found: Sequence[NDA
 
 
 def _difference(name: str, ours: NDArray[Any], theirs: NDArray[Any]) -> float:
-    """The largest error of an output as a share of what is allowed. Raises MeasurementError if it is larger."""
+    """The largest error of an output as a share of the allowed error. Raises MeasurementError if it is larger."""
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         raise MeasurementError(
             f"output '{name}' is {ours.dtype} {ours.shape}, the reference's is {theirs.dtype} {theirs.shape}"

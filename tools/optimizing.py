@@ -254,7 +254,7 @@ def _machine(args: argparse.Namespace) -> Machine | None:
 
 
 def _traces(paths: Iterable[str]) -> dict[str, Trace]:
-    """The traces of `--apply-trace`, by path."""
+    """The traces of `--apply-trace`, keyed by path."""
     given = list(paths)
     if not given:
         return {}

@@ -107,7 +107,7 @@ class Arguments(argparse.ArgumentParser):
         return self._actions
 
     def commands(self) -> dict[str, Arguments]:
-        """The parsers of the tool's commands, by name."""
+        """The parsers of the tool's commands, keyed by name."""
         choices: list[object] = [action.choices for action in self._actions]
         tables = [cast("Mapping[str, Arguments]", table) for table in choices if isinstance(table, Mapping)]
         return {name: each for table in tables for name, each in table.items()}

@@ -102,8 +102,8 @@ def _add_costs(parser: Arguments) -> None:
     add = parser.add_argument
     add("-o", "--output", metavar="FILE", required=True, help="the cost model")
     add("--database", metavar="FILE", help="the measurements; the usual database by default")
-    add("--machine", metavar="MACHINE", required=True, help="the name of the machine that they are for")
-    add("--evaluator", choices=EVALUATORS, required=True, help="the evaluator that they are by")
+    add("--machine", metavar="MACHINE", required=True, help="the machine of the measurements")
+    add("--evaluator", choices=EVALUATORS, required=True, help="the evaluator of the measurements")
     add("--updates", type=positive, default=5000, metavar="N", help="most updates of the network (5000)")
     add("--seed", type=random_seed, default=0, metavar="N", help="seed of the network (0)")
     add_json(parser)

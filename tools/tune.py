@@ -1,4 +1,4 @@
-"""`pdojo-tune`: tune kernels by an expert pass and by search, verify them, and measure what that gained."""
+"""`pdojo-tune`: tune kernels by an expert pass and by search, verify them, and measure the speed-up."""
 
 from __future__ import annotations
 

@@ -74,8 +74,8 @@ def run(kernel: KernelLike, *arrays: AnyArray, machine: Machine | str | None = N
     """Compile a kernel and call it once; for a simulated machine, run it on the simulator.
 
     `arrays` are in the order of the interface; `out` arrays may be left out. Without `arrays`, inputs are random,
-    determined by `seed`. Returns the `out` array, a tuple if there are several, None if there is none. The other
-    parameters and the errors are those of `pdojo.compile`.
+    determined by `seed`. Returns the `out` array, a tuple if there are several, None if there is none. Other
+    parameters and errors as for `pdojo.compile`.
 
     >>> import numpy as np
     >>> import pdojo

@@ -49,7 +49,7 @@ class CallableKernel(Protocol):
         ...
 
     def random_inputs(self, seed: int = 0) -> dict[str, NDArray[Any]]:
-        """Random arrays for the kernel's inputs, by name, determined by `seed`."""
+        """Random arrays for the kernel's inputs, keyed by name, determined by `seed`."""
         ...
 
 
@@ -99,7 +99,7 @@ class Backend(Protocol):
 
     @property
     def listings(self) -> Mapping[str, Listing]:
-        """Functions that print code, by the name of its form (for instance `asm`), machine code first.
+        """Functions that print code, keyed by the name of its form (for instance `asm`), machine code first.
 
         `pdojo-play` and reports show these forms. `pdojo-opt -t` uses xDSL's targets, which are registered with xDSL
         instead.
@@ -126,7 +126,7 @@ class Backend(Protocol):
         ...
 
     def environment(self) -> Mapping[str, Any]:
-        """Facts that determine costs in addition to program and machine, by name: processor, tool chain, versions."""
+        """Facts besides program and machine that determine costs, keyed by name: processor, tool chain, versions."""
         ...
 
 
@@ -146,7 +146,7 @@ class DeviceCode:
     """A program for a device, as files."""
 
     files: Mapping[str, str | bytes]
-    """Contents by the ending of the file's name; the last one runs."""
+    """Contents, keyed by the ending of the file's name; the last one runs."""
     workspace_bytes: int
 
 
@@ -160,7 +160,7 @@ class CompilesForDevices(Protocol):
         ...
 
     def compiler_version(self) -> str | None:
-        """The version of the compiler of device code; None if pdojo alone makes it. Raises MissingTool."""
+        """The version of the compiler of device code; None if the code needs no external tool. Raises MissingTool."""
         ...
 
     def device_code(self, kernel: KernelOp, machine: Machine) -> DeviceCode:

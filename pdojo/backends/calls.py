@@ -1,4 +1,4 @@
-"""Kernels as callables, by the backend of their machine: compiled in this process, or run by a simulator."""
+"""Kernels as callables: their machine's backend compiles them in this process, or a simulator runs them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Kernels from Python: functions of typed handles, as in NumPy, and a kernel of the notation as the result.
 
 A handle has an element type and a shape; nothing is computed before the kernel runs. Functions check types and shapes
-and raise `pdojo.UsageError`. Shapes broadcast as in NumPy; element types do not mix, and numbers take the type of the
-array beside them. Views (slices, transposes, reshapes, windows) cost no memory.
+and raise `pdojo.UsageError`. Shapes broadcast as in NumPy; element types do not mix, and a number takes the element
+type of the array that it is combined with. Views (slices, transposes, reshapes, windows) cost no memory.
 
 >>> import pdojo
 >>> from pdojo import build

@@ -106,7 +106,7 @@ def _words(hint: Any) -> str:
 
 
 def replaced(value: Any, kind: type[_T], by: Callable[[_T], Any]) -> Any:
-    """A value with what `by` makes of those of a class, in lists and tuples too."""
+    """A value in which `by` replaces each instance of a class, also in lists and tuples."""
     if isinstance(value, kind):
         return by(value)
     if isinstance(value, list | tuple):

@@ -32,7 +32,7 @@ from pdojo.math.composites.elements import Element
 from pdojo.math.functions import FUNCTIONS, Signature
 
 Scalar: TypeAlias = float
-"""A number of Python or NumPy; it takes the element type of the array beside it."""
+"""A number of Python or NumPy; it takes the element type of the array that it is combined with."""
 Item: TypeAlias = int | slice | EllipsisType | None
 
 UNSIGNED = {"u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64"}
@@ -396,7 +396,7 @@ def power(x: Like, exponent: Like) -> Array:
 
 
 def _product_of(x: Array, exponent: int) -> Array:
-    """`x` to a power of at least 1, by squares."""
+    """`x` to a power of at least 1, by repeated squaring."""
     if exponent == 1:
         return x
     half = _product_of(x, exponent // 2)

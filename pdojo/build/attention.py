@@ -28,11 +28,11 @@ def attention(
 ) -> Array:
     """Scaled dot-product attention: `softmax(q k^T scale) v`.
 
-    Shapes: `q` [..., L, D], `k` [..., S, D], `v` [..., S, E]; axes before them broadcast, and heads of `q` may be a
-    multiple of those of `k` and `v`, along the axis before L and S. `scale` None is 1 / sqrt(D); scores `s` become
-    `softcap tanh(s / softcap)` if it is not 0. Each `mask` broadcasts to [..., L, S]: i1 keeps the true scores, numbers
-    are added to the scores; a query that may attend to no key has the result 0. In the causal form, query l attends to
-    keys up to l.
+    Shapes: `q` [..., L, D], `k` [..., S, D], `v` [..., S, E]; leading axes broadcast. The number of heads of `q`,
+    along the axis before L, may be a multiple of the number of heads of `k` and `v`. `scale` None is 1 / sqrt(D);
+    scores `s` become `softcap tanh(s / softcap)` if it is not 0. Each `mask` broadcasts to [..., L, S]: i1 keeps the
+    true scores, numbers are added to the scores; a query that may attend to no key has the result 0. In the causal
+    form, query l attends to keys up to l.
 
     >>> from pdojo import build
     >>> q, k = build.input("q", "f32", (2, 4, 8)), build.input("k", "f32", (2, 6, 8))

@@ -258,7 +258,7 @@ def conv_transpose(
     """The gradient of `conv`: every element of `x` adds the weights, times itself, to the result.
 
     Shapes: `x` [N, C, *spatial], `weights` [C, O / groups, *window], `bias` [O]; `padding` elements are cut off the
-    ends of the result [N, O, *places], and `output_padding` are added behind. It is a convolution of stride 1 for
+    ends of the result [N, O, *places], and `output_padding` are added at the end. It is a convolution of stride 1 for
     each position of the result modulo the stride.
 
     >>> from pdojo import build
@@ -272,7 +272,7 @@ def conv_transpose(
     strides, dilations = per_axis("stride", stride, rank), per_axis("dilation", dilation, rank)
     behind = per_axis("output_padding", output_padding, rank, least=0)
     spread = _spread(weights, dilations)
-    # All of the result, without padding; taps of each residue; elements of the result of each residue.
+    # Extent of the result without padding; taps of each residue; elements of the result for each residue.
     whole = [
         (extent - 1) * s + k + more
         for extent, s, k, more in zip(x.shape[2:], strides, spread.shape[2:], behind, strict=True)

@@ -9,7 +9,7 @@ from pdojo.math.composites import COMPOSITES
 
 
 def unary(name: str) -> Callable[[Array], Array]:
-    """The composite of one operand as a function, with an example."""
+    """A function with one operand that computes a composite; its docstring has an example."""
 
     def function(x: Array) -> Array:
         return map(name, x)

@@ -67,7 +67,7 @@ def _of_length(x: Array, axis: int, length: int) -> Array:
 
 
 def _word(x: Array, axis: int) -> str:
-    """The subscripts of a product of parts of `x` along an axis with a matrix."""
+    """The subscripts of the product of a matrix with parts of `x` along an axis."""
     letters = "abcdefgh"[: x.rank - 1]
     return f"{letters},{letters[axis]}z->{letters.replace(letters[axis], 'z')}"
 

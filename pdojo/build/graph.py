@@ -34,7 +34,7 @@ class Definition:
     constant: bool = False
     """Whether callers bind the input once."""
     casts: dict[tuple[str, str], Definition] = field(init=False, default_factory=dict["tuple[str, str]", "Definition"])
-    """Its casts by function and type of handle, so that there is one of each."""
+    """Its casts, keyed by function and type of handle, so that there is one of each."""
     serial: int = field(init=False, default_factory=lambda: next(_serial))
     """Its number in the order of creation."""
 
@@ -44,7 +44,7 @@ class Definition:
         return bool(self.name)
 
     def renew(self) -> None:
-        """Put it behind all definitions so far, on which its nests may depend."""
+        """Put it after all definitions so far, on which its nests may depend."""
         self.serial = next(_serial)
 
 
@@ -97,7 +97,7 @@ class Write:
     """Constraints `e >= 0`; iterations that break one write nothing."""
     reduction: Reduction | None = None
     loop: Loop | None = None
-    """The loop whose iterations are those of the first scope; nests of one loop share this scope."""
+    """The loop that is the nest's first scope; all nests of one loop share this scope."""
 
     @property
     def outer(self) -> int:

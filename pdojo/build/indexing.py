@@ -130,7 +130,7 @@ def put_at(
 
 
 def _flat(places: Places, shape: Sequence[int], axis: int) -> Places:
-    """Flat indices in an array of `shape` of the elements at `places` of an axis, and at their own on the others."""
+    """Flat indices in an array of `shape`: `places` along one axis, each element's own index along the others."""
     if places.ndim != len(shape) or any(
         d != axis and count > extent for d, (count, extent) in enumerate(zip(places.shape, shape, strict=True))
     ):

@@ -157,7 +157,7 @@ def _letter(write: Write) -> str:
 
 
 def _in_order(writes: Mapping[Definition, Sequence[Write]]) -> list[tuple[Definition, Write]]:
-    """The nests in the order of execution: those of a loop together, and behind the ones that start its states."""
+    """The nests in the order of execution: those of a loop together, after those that compute its initial states."""
     rows = [(definition, write) for definition, nests in writes.items() for write in nests]
     for loop in dict.fromkeys(write.loop for _, write in rows if write.loop is not None):
         within = [k for k, (_, write) in enumerate(rows) if write.loop is loop]

@@ -1,4 +1,4 @@
-"""Long sums in levels: of parts of the terms, then of the results of the parts.
+"""Long sums in levels: first the sums of parts of the terms, then the sum of the parts.
 
 The rounding error of a sum one by one grows with its terms, up to the number of terms times half a unit in the last
 place. So the meaning of a long sum is a sum of sums, whatever moves are made. (The error of a product does not depend
@@ -25,14 +25,14 @@ PART = 2048
 VECTORS = 64
 """Parts of a multiple of so many terms are whole vectors of all machines."""
 MOST_RESULTS = 1 << 22
-"""Results of all parts of a sum of products, in elements of memory, from which parts are longer than `PART`."""
+"""The number of partial results of a sum of products from which parts are longer than `PART`."""
 
 
 class _Cut(NamedTuple):
     """The parts of a sum: one for each iteration of the scopes before one that is cut, and for each of its pieces."""
 
     scope: int
-    """The scope that is cut; parts have all iterations of the scopes behind it."""
+    """The scope that is cut; each part has all iterations of the later scopes."""
     size: int
     """Its iterations in a part; the last part may have less."""
 
@@ -111,9 +111,9 @@ def _pieces(write: Write, cut: _Cut, scopes: Sequence[int], pieces: range, size:
 
 
 def _arranged(write: Write, last: int) -> list[int]:
-    """The scopes up to `last` in the order of the dimensions of the array of the results of parts.
+    """The scopes up to `last`, in the order of dimensions of the array with the partial results.
 
-    It is the order of the terms in memory. Products have none: the results of a part lie together.
+    It is the order of the terms in memory. Products have no such order: the results of a part lie together.
     """
     first = [] if write.loop is None else [0]
     if not isinstance(write.value, Read):

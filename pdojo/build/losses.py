@@ -1,6 +1,6 @@
 """Loss functions.
 
-`reduction` says what becomes of the losses of all elements: `mean`, `sum`, or `none` for an array of them.
+`reduction` says how the losses of all elements are combined: `mean`, `sum`, or `none` for an array of them.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def cross_entropy(x: Array, classes: Array, axis: int = -1, *, reduction: Over =
 
 
 def _chosen(x: Array, classes: Array, axis: int) -> Array:
-    """Which scores are those of the classes."""
+    """Whether each score belongs to the class of its row."""
     if classes.dtype == "i64" and x.shape[axis] <= MOST_I32:
-        # Vectors of f32 have as many lanes as those of i32.
+        # Vectors of f32 and of i32 have the same number of lanes.
         classes = cast(clip(classes, -1, x.shape[axis]), "i32")
     return map("==", iota(x.shape, classes.dtype, axis), expand_dims(classes, axis))
 
@@ -101,7 +101,7 @@ def negative_likelihood_gradient(
     ignored: int | None = None,
     reduction: Over = "mean",
 ) -> Array:
-    """The gradient of the scores of `negative_likelihood`: 0 but for those of the classes."""
+    """The gradient of `negative_likelihood` with respect to the scores: 0 except for the score of each row's class."""
     chosen = _chosen(x, classes, axis)
     chosen = chosen if ignored is None else chosen & expand_dims(classes != ignored, axis)
     if reduction == "mean":

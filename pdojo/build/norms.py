@@ -88,7 +88,7 @@ def rms_norm_with_statistics(
 def group_norm(
     x: Array, groups: int, scale: Array | None = None, shift: Array | None = None, *, eps: float = 1e-5
 ) -> Array:
-    """`layer_norm` over each of `groups` groups of neighbouring channels of each image.
+    """`layer_norm` of each image, separately over `groups` groups of neighbouring channels.
 
     Shapes: `x` [N, C, *spatial], `scale` and `shift` [C].
 
@@ -171,8 +171,8 @@ def batch_norm_with_statistics(
 ) -> list[Array]:
     """`batch_norm` with the statistics of the batch; the mean, `1 / sqrt(variance + eps)` and variance of each channel.
 
-    The statistics are those of the batch's rows, combined (Chan, Golub, LeVeque 1979): one pass over `x`, and no
-    cancellation.
+    The statistics of the batch are combined from the statistics of its rows (Chan, Golub, LeVeque 1979): one pass over
+    `x`, and no cancellation.
 
     >>> from pdojo import build
     >>> build.batch_norm_with_statistics(build.input("x", "f32", (2, 6, 4, 4)))
@@ -202,7 +202,7 @@ def mean_variance_norm(x: Array, *, axis: int | Sequence[int] = (0, 2, 3), eps: 
 def local_response_norm(x: Array, size: int, *, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Array:
     """`x / (bias + alpha / size * s)^beta` with the sum `s` of the squares of `size` neighbouring channels.
 
-    Shapes: `x` [N, C, ...]; of an even number of channels, one more is behind than before. Those beyond all are 0.
+    Shapes: `x` [N, C, ...]; if `size` is even, one channel more after than before. Those beyond all are 0.
 
     >>> from pdojo import build
     >>> build.local_response_norm(build.input("x", "f32", (2, 6, 4)), 3)
@@ -236,7 +236,7 @@ def _statistics_of(u: Array, axes: Sequence[int]) -> tuple[Array, Array, Array]:
 
 
 def _of_rows(u: Array, axes: Sequence[int]) -> tuple[Array, Array]:
-    """Mean and variance along `axes`, the last of which is the last axis, from those of rows."""
+    """Mean and variance along `axes`, from mean and variance of rows; the last of `axes` is the last axis."""
     width = u.shape[-1]
     of_rows = mean(u, -1, keepdims=True)
     deviations = u - of_rows

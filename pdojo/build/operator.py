@@ -25,7 +25,7 @@ class Input:
 
     shape: tuple[int, ...]
     dtype: str | None = None
-    """The element type of handles; None is that of the call."""
+    """The element type of handles; None is the element type of the call."""
     low: float | None = None
     high: float = 1.0
     """Bounds of uniform random elements; normal ones, or all small integers, if `low` is None."""

@@ -230,7 +230,9 @@ def places_along(x: Array, indices: Sequence[int], axis: int) -> list[int]:
 def check_runs(runs: int, count: int) -> None:
     """Raise UsageError for indices that are neither few enough for a table nor spaced evenly enough for copies."""
     if runs > MOST_PIECES and count > MOST_ENTRIES:
-        raise UsageError(f"{count} indices in {runs} runs: a table has at most {MOST_ENTRIES} numbers")
+        raise UsageError(
+            f"{count} indices in {runs} uniform runs are too many; a table has {MOST_ENTRIES} numbers at most"
+        )
 
 
 def runs_of(places: Sequence[int]) -> Iterator[slice]:

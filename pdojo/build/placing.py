@@ -32,7 +32,7 @@ def put(
     *,
     accumulation: Accumulation | None = None,
 ) -> Array:
-    """A copy of `x` with `updates` at constant indices along `axis`, of which the last one at each index counts.
+    """A copy of `x` with `updates` at constant indices along `axis`, for equal indices the last update counts.
 
     With an accumulation, all updates at an index join the element there.
 

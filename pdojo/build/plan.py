@@ -28,7 +28,7 @@ class Plan:
     """The nests of a kernel."""
 
     writes: dict[Definition, tuple[Write, ...]]
-    """Nests by the array that they write, in the order of execution."""
+    """Nests, keyed by the array that they write, in the order of execution."""
     hosts: dict[Definition, Definition]
     """Arrays updated in place, and the earlier arrays in whose memory they live."""
 
@@ -93,7 +93,7 @@ def _take_products_inside(writes: dict[Definition, tuple[Write, ...]], outputs: 
 
 
 def _write_where_copied(writes: dict[Definition, tuple[Write, ...]], outputs: Collection[Definition]) -> None:
-    """Write an array whose only use is a copy of all its elements where they are copied to."""
+    """Write an array to the destination of its copy, if a copy of all elements is its only use."""
     uses = _uses(writes)
     for each in tuple(writes):
         nests: list[Write] = []
@@ -234,8 +234,8 @@ def _split_alike(
 ) -> dict[Definition, tuple[Write, ...]]:
     """Split scopes and axes of temporaries where nests write an axis in two scopes: moves can join nests then.
 
-    Innermost scopes stay whole. The nests of the terms of a sum in parts are split like those of the arrays `of_parts`,
-    innermost scopes too, and their axes stay whole.
+    Innermost scopes stay whole. If a sum is in parts, the nests of its terms are split like the nests of the arrays
+    `of_parts`, including innermost scopes, and their axes stay whole.
     """
     axes, parts = _Axes(), _Axes()
     changed = True
@@ -370,7 +370,7 @@ def _split_axes(nest: Write, written: Definition) -> _Axes:
 
 
 def _axes_in_parts(nest: Write, written: Definition, known: _Axes, of_parts: Collection[Definition]) -> _Axes:
-    """The axes that the nest runs over by the scopes of a part of a sum: its own, or those of axes `known`."""
+    """The axes that the scopes of a part of a sum run over: the nest's own axes, or the axes `known`."""
     found = [
         ((definition, axis), scopes)
         for definition, index in _accesses(nest, written)
@@ -403,7 +403,7 @@ def _in_two(nest: Write, definition: Definition, index: Sequence[Expr]) -> Itera
 
 
 def _split_at_axes(nest: Write, written: Definition, inner: _Axes, parts: _Axes) -> Write:
-    """The nest, one of whose scopes is split if it runs over an axis that other nests run over in two."""
+    """The nest; a scope over an axis that two scopes of other nests run over is split."""
     for definition, index in _accesses(nest, written):
         for axis, expression in enumerate(index):
             size = inner.get((definition, axis), 0)
@@ -427,7 +427,7 @@ def by_source(copy: Write) -> Write | None:
     shape = copy.value.definition.shape
     replacements: dict[int, Expr] = {}
     for axis, (expression, extent) in enumerate(zip(copy.value.index, shape, strict=True)):
-        # The digits of the index: every scope counts what the scopes with smaller factors run over.
+        # The digits of the index: every scope counts blocks, which the scopes with smaller factors run over.
         stride = 1
         if not expression.is_linear:
             return None

@@ -16,7 +16,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _F = TypeVar("_F", bound=Callable[..., Any])
 ROUNDED_ONCE: Mapping[str, str] = {"f16": "f32", "bf16": "f32"}
-"""The types in which operators of several steps compute, by the types of their operands; others are their own."""
+"""The types in which operators of several steps compute, keyed by operand type; other types are their own."""
 
 
 def rounded_once(function: Callable[_P, _R]) -> Callable[_P, _R]:

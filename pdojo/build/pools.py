@@ -87,7 +87,7 @@ def max_pool_with_places(
     rank = x.rank - 2
     strides, dilations = per_axis("stride", stride, rank), per_axis("dilation", dilation, rank)
     rows = zip(x.shape[2:], most.shape[2:], size, strides, dilations, ends_of(padding, rank), strict=True)
-    # Negative widths cut off what no window reaches.
+    # Negative widths cut off elements that no window reaches.
     ends = [(before, (count - 1) * s + (k - 1) * d + 1 - extent - before)
             for extent, count, k, s, d, (before, _) in rows]  # fmt: skip
 
@@ -109,7 +109,7 @@ MOST_COMPARISONS = 1 << 26
 
 
 def max_unpool(x: Array, indices: Array, shape: Sequence[int]) -> Array:
-    """An array of zeros with the elements of each channel at flat indices, of which the last one at a place counts.
+    """An array of zeros with the elements of each channel at flat indices; for equal indices the last element counts.
 
     Shapes: `x` and `indices` [N, C, *places], the result `shape` [N, C, *spatial]. Windows that overlap give one index
     several times. The notation has no indirection: each place looks for its element.
@@ -140,7 +140,7 @@ def lp_pool(
     dilation: int | Sequence[int] = 1,
     ceil: bool = False,
 ) -> Array:
-    """The norm of this order of every window; shapes and modes are those of `pool`."""
+    """The norm of this order of every window; shapes and modes as for `pool`."""
     powers = x * x if order == 2 else power(abs(x), order)
     sums = pool("+", powers, size, stride=stride, padding=padding, dilation=dilation, ceil=ceil)
     return sqrt(sums) if order == 2 else power(sums, 1 / order)
@@ -158,7 +158,7 @@ def avg_pool(
     count_padding: bool = True,
     divisor: float | None = None,
 ) -> Array:
-    """The mean of every window, with the zeros of the padding or without them; shapes and modes are those of `pool`.
+    """The mean of every window, with the zeros of the padding or without them; shapes and modes as for `pool`.
 
     With a `divisor`, the sum of every window divided by it.
 

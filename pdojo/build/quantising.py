@@ -34,7 +34,7 @@ def dequantize(x: Array, scale: Array, zero: Array | None, computed: str) -> Arr
 
 
 def quantize_by_range(x: Array) -> tuple[Array, Array, Array]:
-    """Elements quantised to u8 by their own range, which has 0, with its scale and zero point."""
+    """Elements quantised to u8 over their own range, extended to contain 0, with scale and zero point."""
     least, most = minimum(min(x), 0), maximum(max(x), 0)
     scale = (most - least) / 255
     zero = cast(map("roundeven", clip(-least / scale, 0, 255)), "u8")

@@ -137,7 +137,7 @@ def gru_network(linear_before_reset: bool) -> Network:
 def lstm_network(coupled: bool) -> Network:
     """A network of long short-term memory, whose states are h and c; `c` is the gate of candidates.
 
-    `coupled`: whether the forget gate is one minus the input gate. Peepholes [3 * size] are those of i, o and f.
+    `coupled`: whether the forget gate is one minus the input gate. Peepholes [3 * size] belong to i, o and f.
     """
 
     def network(
@@ -175,8 +175,8 @@ def linear_attention_network(
 ) -> tuple[Array, Array]:
     """Attention by a state [batch, heads, keys, values]: the outputs of all steps, and the last state.
 
-    Each step multiplies the state by exp(decay), adds the product of key and value, and reads it by the scaled query;
-    with `factors`, it adds the value's difference from what the state has for the key, times the factor.
+    Each step multiplies the state by exp(decay), adds the product of key and value, and multiplies it by the scaled
+    query. With `factors`, it adds the key times the factor times (value minus the state's value for the key).
 
     Shapes: `queries` [steps, batch, query heads, keys], `keys` and `decays` [steps, batch, heads, keys], `values` and
     `factors` [steps, batch, heads, values]; extents of 1 broadcast. Query heads share heads in groups.

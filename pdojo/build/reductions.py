@@ -250,7 +250,7 @@ def _index_of(accumulation: str, x: Array, axis: int, *, keepdims: bool, last: b
     if is_float(x.dtype):
         chosen = chosen | map("uno", x, x)
     outside = -1 if last else x.shape[axis]
-    # Vectors of f32 have as many lanes as those of i32.
+    # Vectors of f32 and of i32 have the same number of lanes.
     dtype = "i32" if x.shape[axis] <= MOST_I32 else "i64"
     indices = map("select", chosen, iota(x.shape, dtype, axis), outside)
     return cast(reduce("max" if last else "min", indices, axis, keepdims=keepdims, initial=outside), "i64")

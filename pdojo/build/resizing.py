@@ -28,7 +28,7 @@ PLACES = (
 
 
 def _places(mode: str, count: int, extent: int, scale: float, region: tuple[float, float]) -> _Numbers:
-    """The places in an axis of `extent` elements of `count` elements of the result."""
+    """The positions, along an axis of `extent` elements, at which `count` elements of the result are sampled."""
     y, width = np.arange(count, dtype=np.float64), scale * extent
     match mode:
         case "align_corners":
@@ -119,7 +119,7 @@ def resize(
     *,
     constants: Constants,
 ) -> Array:
-    """The array with `counts` elements along `axes`, one axis after the other; `scales` say where they are.
+    """The array with `counts` elements along `axes`, one axis after the other; `scales` determine these positions.
 
     `regions` are the parts of the axes that `tf_crop_and_resize` reads, from 0 to 1. f16 and bf16 are computed in f32,
     integers in f64 and rounded.

@@ -107,7 +107,7 @@ def log_softmax(x: Array, axis: int = -1) -> Array:
 
 @rounded_once
 def logsumexp(x: Array, axis: Axes = -1, *, keepdims: bool = False) -> Array:
-    """`log(sum(exp(x)))` along `axis`, computed stably; infinities give what the formula says, and no elements -inf.
+    """`log(sum(exp(x)))` along `axis`, computed stably; infinities as in the formula; -inf without elements.
 
     >>> from pdojo import build
     >>> build.logsumexp(build.input("x", "f32", (4, 8)), axis=1)

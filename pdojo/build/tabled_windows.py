@@ -1,4 +1,4 @@
-"""Windows of an axis that are given by their elements: those of adaptive pools, and of the gradients of all pools."""
+"""Windows along an axis as tables of their elements: for adaptive pools, and for the gradients of all pools."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def avg_pool_gradient(
     count_padding: bool = True,
     divisor: float | None = None,
 ) -> Array:
-    """The gradient of `avg_pool` of images with `extents`: that of each window, divided, goes to all its elements."""
+    """The gradient of `avg_pool` of images with `extents`: each element gets its windows' gradients, divided by their
+    sizes.
+    """
     lead = gradient.rank - len(extents)
     rows = zip(extents, gradient.shape[lead:], size, stride, padding, strict=True)
     for axis, (extent, places, k, s, p) in enumerate(rows, lead):
@@ -78,7 +80,7 @@ def max_pool_gradient(
     padding: Sequence[int],
     dilation: Sequence[int],
 ) -> Array:
-    """The gradient of the greatest elements of windows: each element sums those of the windows whose index it has.
+    """The gradient of the greatest elements of windows: an element sums those of windows with its index.
 
     `indices` are flat in images with `extents`.
     """

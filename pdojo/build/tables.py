@@ -181,7 +181,7 @@ def _repeated(shape: Sequence[int], index: Sequence[Expr]) -> Sequence[int] | No
 
 
 def _numbers_all(expression: Expr, shape: Sequence[int], depths: Sequence[int]) -> bool:
-    """Whether a linear expression has another value in each iteration of the scopes: strides exceed what is inside."""
+    """Whether a linear expression differs in each iteration: each stride exceeds the range of the inner terms."""
     inside = 0
     for depth in sorted(depths, key=lambda depth: abs(expression.coefficient(depth))):
         stride = abs(expression.coefficient(depth))

@@ -172,7 +172,7 @@ class Expr(_Derived):
 
     @property
     def is_primary(self) -> bool:
-        """Whether it is a variable or a lookup alone, which operators do not take apart."""
+        """Whether it is just a variable or a lookup, which needs no parentheses among operators."""
         match self:
             case Expr(0, ((int() | Lookup(), 1),)):
                 return True
@@ -203,7 +203,7 @@ class Expr(_Derived):
         return depth in self.variables()
 
     def evaluate(self, values: Sequence[int]) -> int:
-        """The value for the given induction variables, by depth."""
+        """The value for the given induction variables, keyed by depth."""
         total = self.constant
         for atom, coefficient in self.terms:
             if isinstance(atom, int):
@@ -239,7 +239,7 @@ class Expr(_Derived):
         return low, high
 
     def substitute(self, replacements: Mapping[int, Expr], extents: Extents) -> Expr:
-        """Replace the induction variables in `replacements`; `extents` are those of the variables of the result.
+        """Replace the induction variables in `replacements`; `extents` belong to the variables of the result.
 
         The variable of a scope with one iteration becomes 0.
         """
@@ -335,7 +335,7 @@ def modulo(numerator: Expr, divisor: int, extents: Extents) -> Expr:
 
 
 def lookup(table: Table, place: Expr, extents: Extents) -> Expr:
-    """The entry of a table at `place`; a constant if `place` is one over the box."""
+    """The entry of a table at `place`; a constant if `place` is constant over the box."""
     low, high = place.bounds(extents)
     if low == high:
         return const(table.at(low))

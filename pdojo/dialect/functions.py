@@ -135,7 +135,7 @@ ACCUMULATIONS: dict[str, Accumulation] = {
         Accumulation("arith.ori", "or", exact=True, identity=0),
     )
 }
-"""Accumulations by the name of their function."""
+"""Accumulations, keyed by the name of their function."""
 
 
 def identity_value(accumulation: str, dtype: str) -> float | int:

@@ -1,4 +1,4 @@
-"""Instructions of a machine, by their meaning: a nest in the notation, and a template for each backend (Exo's idea).
+"""Instructions of a machine: a nest in the notation, and a template for each backend (Exo's idea).
 
 An intrinsic is data, part of a machine description. It promises that the template of every backend computes
 the nest of `meaning`, up to `numerics`, if the operands lie in memory as `strides` says and do not overlap.
@@ -36,17 +36,17 @@ class Intrinsic:
     meaning: str
     """A kernel in the notation, of the same name, with one nest: interface arrays are operands, others temporaries."""
     templates: Mapping[str, str]
-    """The code, by backend; docs/machines.md describes the templates of each."""
+    """The code, keyed by backend; docs/machines.md describes the templates of each."""
     features: tuple[str, ...] = ()
     """Features that the machine must have, sorted."""
     strides: Mapping[str, tuple[Stride, ...]] = field(default_factory=dict[str, "tuple[Stride, ...]"])
     """Per operand and dimension, the distance of neighbours in elements; other operands are row-major without gaps."""
     numerics: tuple[str, ...] = ()
-    """Numerics classes in which code and meaning differ, by the names of `Numerics`."""
+    """Names of the numerics classes (`Numerics`) in which code and meaning differ."""
     registers: int = 0
     """Number of registers for operands, each of an operand's size; 0 if operands use the machine's vector registers."""
     threads: int = 0
-    """Threads of a warp that run it together; 0 if one thread runs it alone."""
+    """Number of threads of a warp that run it together; 0 if one thread runs it."""
     fragments: Mapping[str, str] = field(default_factory=dict[str, str])
     """Per operand, `lane, slot` over its indices: an element's thread, and its register in that thread."""
     trusted: bool = True

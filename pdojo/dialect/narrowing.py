@@ -33,7 +33,7 @@ def is_integer_type(type: Attribute) -> TypeGuard[IntegerType]:
 
 
 def is_table(entries: Attribute) -> TypeGuard[DenseArrayBase[IntegerType]]:
-    """Whether `entries` are those of a table: an array of i64."""
+    """Whether `entries` are the entries of a table: an array of i64."""
     return isinstance(entries, DenseArrayBase) and cast("DenseArrayBase[IntegerType]", entries).elt_type == i64
 
 

@@ -47,7 +47,7 @@ class Chunk:
 
     @property
     def padded(self) -> str:
-        """The text behind as many empty lines as precede it, so that positions are those in the whole input."""
+        """The text after as many empty lines as precede it, so that positions are those in the whole input."""
         return "\n" * self.first_line + self.text
 
     def format(self, wanted: str | None) -> str:
@@ -290,7 +290,7 @@ def _parse_error(error: ParseError, chunk: Chunk) -> NotationError:
     text, start, end = error.msg.strip(), error.span.start, error.span.end
     unregistered = re.fullmatch(r"Operation (\S+) is not registered", text)
     if unregistered is not None:
-        # xDSL's position is behind the name.
+        # xDSL's position is after the name.
         name = unregistered[1]
         start = chunk.text.rfind(name, 0, start)
         return source.error(

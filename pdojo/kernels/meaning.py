@@ -216,7 +216,7 @@ def meaning(kernel: Workload | str) -> Meaning:
     found = workload(kernel) if isinstance(kernel, str) else kernel
     plain: Callable[..., Array] | None = _MEANINGS.get(found.kernel) or _WINDOWED.get(found.kernel)
     if plain is None:
-        raise UsageError(f"there is no NumPy meaning of '{found.kernel}'")
+        raise UsageError(f"there is no NumPy reference of '{found.kernel}'")
     sizes = (found.sizes,) if found.kernel in _WINDOWED else ()
     return lambda *inputs: [plain(*(_wide(array) for array in inputs), *sizes)]
 

@@ -13,7 +13,7 @@ from pdojo.passes.scheduled_kernel import PASS, ScheduledKernel, make_moves
 from pdojo.transforms.trace import Trace
 
 How = Literal["plain", "pass", "database", "tuned", "adapted"]
-"""Where moves come from; `adapted` are those of the aligned variant as far as they are legal."""
+"""Where moves come from; `adapted` are the moves of the aligned variant as far as they are legal."""
 
 
 @dataclass(frozen=True)

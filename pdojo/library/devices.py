@@ -46,7 +46,7 @@ class DeviceChoice:
 
 @dataclass(frozen=True)
 class DeviceFiles:
-    """The files of programs for devices, by path relative to the library's folder, and their facts."""
+    """The files of programs for devices, keyed by path relative to the library's folder, and their facts."""
 
     files: Mapping[str, str | bytes]
     programs: tuple[DeviceProgram, ...]
@@ -88,7 +88,7 @@ def device_tools(devices: Iterable[Level]) -> dict[str, str]:
 
 
 def choose_for_devices(devices: Sequence[Level], entries: Sequence[PlannedEntry]) -> list[DeviceChoice]:
-    """The expert pass's programs of all entries with fixed sizes, by device."""
+    """The expert pass's programs of all entries with fixed sizes, keyed by device."""
     exact = [entry for entry in entries if entry.dispatch == "exact"]
     return [_choose(entry, device) for device in devices for entry in exact]
 

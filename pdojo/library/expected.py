@@ -32,7 +32,7 @@ _SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40)
 
 @dataclass(eq=False)
 class Expected:
-    """The inputs and results of a plain kernel, by content."""
+    """The inputs and results of a plain kernel, keyed by content."""
 
     plain: KernelOp
     seed: int
@@ -67,7 +67,7 @@ class Expected:
         return count_instances(self.nest) <= INTERPRETED
 
     def of(self, content: Content) -> tuple[Arrays, Arrays]:
-        """The inputs, and the written arrays after a call, by name."""
+        """The inputs, and the written arrays after a call, keyed by name."""
         if content not in self._known:
             inputs = random_inputs(self.parameters, self.seed)
             if content == "special":

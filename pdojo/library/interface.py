@@ -29,7 +29,7 @@ CODES = {
     "LEVEL": "the processor runs no level of the library, or not the named one",
     "ARGUMENT": "the number of threads is not from 0 to 4096",
 }
-"""Return codes by their names without the prefix, in the order of `runtime.h`."""
+"""Return codes, keyed by their names without the prefix, in the order of `runtime.h`."""
 
 
 _WIDENED = ("arith.extui", "arith.uitofp")
@@ -56,7 +56,7 @@ class Operator:
 
     @property
     def first(self) -> PlannedEntry:
-        """An entry, for what all have: names of sizes and arrays."""
+        """Any entry of the operator: names of sizes and arrays are the same in all."""
         return self.entries[0]
 
     @cached_property

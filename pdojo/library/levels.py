@@ -90,7 +90,7 @@ def runs_here(machine: Machine) -> bool:
 
 
 def _rank(level: Level) -> tuple[str, int, int]:
-    """Levels of an architecture beside each other, the widest vectors and the most features first."""
+    """The levels of an architecture, sorted: the widest vectors and the most features first."""
     described = level.machine
     return described.architecture, -max(described.vector_bytes, default=0), -len(described.features)
 

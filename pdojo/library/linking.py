@@ -56,7 +56,7 @@ class CCompiler:
             _ran([*self.command, *FLAGS, "-c", f"source/{source}", "-o", compiled[-1]], folder, self.title)
         # A file of arguments: there may be thousands of objects.
         write_file(folder / "link.txt", "\n".join([*compiled, *objects]) + "\n")
-        # An argument of its own: the compiler splits those of -Wl at commas.
+        # A separate argument, because the compiler splits arguments of -Wl at commas.
         library = ("-Xlinker", "-soname", "-Xlinker", soname)
         exports = "-Wl,--version-script=source/exports.map"
         wanted = [*self.command, "-shared", *library, exports, *_LINKED, "-o", output, "@link.txt", "-pthread", "-lm"]

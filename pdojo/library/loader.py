@@ -30,7 +30,7 @@ class LoadedEntry:
 
 
 def loader_texts(name: str, stem: str, vendor: Vendor, entries: Sequence[LoadedEntry], licence: str) -> dict[str, str]:
-    """The C file and the header that launch programs of a device, by file name; C names begin with `stem`."""
+    """The C file and the header that launch programs of a device, keyed by file name; C names begin with `stem`."""
     operators: dict[str, list[LoadedEntry]] = {}
     for each in entries:
         operators.setdefault(each.entry.operator, []).append(each)

@@ -101,7 +101,7 @@ class Manifest:
     """Versions that determine bytes: pdojo, llvmlite, LLVM, compiler, linker."""
     entries: tuple[Entry, ...]
     files: Mapping[str, str]
-    """SHA-256 of every file of the folder but the manifest, by relative path."""
+    """SHA-256 of every file of the folder but the manifest, keyed by relative path."""
     devices: tuple[DeviceProgram, ...] = ()
     """Programs for devices, in the order of devices and entries."""
 
@@ -140,7 +140,7 @@ def digest(data: bytes) -> str:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of every regular file below `folder` but the manifest, by relative path, sorted."""
+    """SHA-256 of every regular file below `folder` but the manifest, keyed by relative path, sorted."""
     return {path: digest(read_bytes(folder / path, LARGEST)) for path, fault in _listed(folder) if fault is None}
 
 

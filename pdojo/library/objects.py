@@ -1,4 +1,4 @@
-"""Object files of programs, which a machine description alone determines."""
+"""Object files of programs, determined only by the machine description."""
 
 from __future__ import annotations
 

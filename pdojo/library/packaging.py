@@ -1,4 +1,4 @@
-"""The files beside a library that are not generated from its kernels: CMake, pkg-config, licence."""
+"""The files of a library that are not generated from its kernels: CMake, pkg-config, licence."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ endif()
 
 
 def _pkg_config(spec: LibrarySpec) -> str:
-    """The file of an architecture, beside its shared library: pkg-config does not know for which one it is asked."""
+    """The file of an architecture, beside its shared library, because pkg-config is not told the architecture."""
     return f"""\
 prefix=${{pcfiledir}}/../../..
 libdir=${{pcfiledir}}/..

@@ -33,7 +33,7 @@ def inside(folder: Path, path: str) -> Path:
 
 
 def contents(folder: Path) -> Iterator[tuple[str, str | None]]:
-    """Everything below a folder, by relative path: regular files with None, all else with what is wrong with it.
+    """Everything below a folder, keyed by relative path: regular files with None, all else with what is wrong with it.
 
     Folders that have something in them are left out.
     """

@@ -30,8 +30,8 @@ from pdojo.transforms.trace import Trace
 MEASURED = "measured"
 """The kind of programs that are tuned by measurements."""
 PLAIN_SECONDS, PASS_SECONDS, RACE_SECONDS, EVALUATION_SECONDS = 0.2, 2.0, 12.0, 1.0
-"""Seconds that a program takes, before any was made: without moves, by the pass, by a race of variants, and for each
-evaluation of a search.
+"""Seconds assumed for a program before any was made: without moves, with the pass, with a race of variants, and for
+each evaluation of a search.
 """
 
 
@@ -85,8 +85,9 @@ class BuildListener:
     """Receives the progress of a build; all methods do nothing by default."""
 
     def planned(self, jobs: Sequence[Job], kept: int, measured: int, seconds: float) -> None:
-        """Called first: the programs, the numbers of those that are kept from an earlier build and of those that will
-        be measured, and an estimate of the time."""
+        """Called first: the programs, how many are kept from an earlier build or will be measured, and an estimated
+        time.
+        """
 
     def begins(self, job: Job) -> None:
         """Called before a program is chosen."""
@@ -108,7 +109,7 @@ class BuildListener:
 
 
 def jobs_of(levels: Sequence[Level], entries: Sequence[PlannedEntry]) -> list[Job]:
-    """All programs; those for other alignments follow those that they may be adapted from."""
+    """All programs; programs for other alignments follow the programs that they may be adapted from."""
     jobs: list[Job] = []
     for level in levels:
         for entry in entries:
@@ -127,7 +128,7 @@ class ProgramMaker:
         self._listener = listener
         self._times: dict[str, list[float]] = defaultdict(list)
         self._kinds: dict[str, str] = {}
-        """Kinds of programs by name: those of a kind take about the same time."""
+        """Kinds of programs, keyed by name; programs of one kind take about the same time."""
 
     def made(self, jobs: Sequence[Job]) -> tuple[list[Made], dict[str, PdojoError]]:
         """All programs with their facts, in the order of the jobs; the errors of entries without programs, by name."""
@@ -170,7 +171,7 @@ class ProgramMaker:
         return facts
 
     def _left(self, jobs: Sequence[Job]) -> float:
-        """Seconds for these jobs: the mean of those of their kind, or a guess before there is one."""
+        """Seconds for these jobs: the mean of earlier jobs of their kind, or a guess before the first one."""
         seconds = {"plain": PLAIN_SECONDS, "pass": PASS_SECONDS, MEASURED: _guess(self._spec)}
         seconds |= {kind: sum(times) / len(times) for kind, times in self._times.items()}
         return sum(seconds[self._kinds[job.name]] for job in jobs)
@@ -182,7 +183,7 @@ class ProgramMaker:
         return MEASURED if is_measured and not self._chooser.is_known(job.entry, job.level) else "pass"
 
     def _key(self, job: Job) -> str:
-        """A digest of everything that determines a program, besides the database."""
+        """A digest of everything except the database that determines a program."""
         facts = (job.entry.text, job.entry.is_tuned, job.entry.dispatch, job.level.text(self._spec.name), job.align)
         plan = self._spec.tuning.text if job.level.is_measured else "pass"
         return digest(repr((*facts, plan, self._spec.prefix, _versions())).encode())

@@ -20,9 +20,9 @@ from pdojo.library.paths import inside
 
 @dataclass(frozen=True)
 class Workplace:
-    """The folder `.DEST.building` beside the destination: finished programs, and the library that is put together.
+    """The folder `.DEST.building` beside the destination: finished programs, and the library as it is assembled.
 
-    A process that is killed leaves it behind, and the next build goes on with it.
+    A killed process leaves it behind, and the next build continues with it.
     """
 
     destination: Path
@@ -84,7 +84,7 @@ class Workplace:
 
     @contextmanager
     def opened(self, *, force: bool) -> Generator[None]:
-        """A context in which this process alone builds. Raises UsageError if the destination is taken.
+        """A context in which no other process builds. Raises UsageError if the destination is taken.
 
         With `force`, a library may be replaced, but no other folder.
         """

@@ -86,7 +86,7 @@ class Rebuild:
         )
         found = [*(Finding(reason) for reason in compiled.left_out), *self._of_files()]
         if replace(made, files={}).text() != replace(self._manifest, files={}).text():
-            found.append(Finding("the rebuilt manifest has other facts", file=MANIFEST))
+            found.append(Finding("the rebuilt manifest differs", file=MANIFEST))
         return found
 
     def _of_tools(self) -> Iterator[Finding]:
@@ -144,7 +144,7 @@ def _planned(replayed: Replayed) -> PlannedEntry:
 
 
 def _facts(entry: Entry, variant: Variant, facts: Mapping[str, object]) -> Iterator[Finding]:
-    """The facts of the manifest that differ from those of a program that was compiled again."""
+    """The facts of the manifest that differ in the program that was compiled again."""
     listed = {"symbol": variant.symbol, "object": variant.object, "workspace": list(variant.workspace)}
     for name, value in listed.items():
         if facts[name] != value:

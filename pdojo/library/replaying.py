@@ -96,7 +96,7 @@ class Replay:
 
     folder: Path
     machines: Mapping[str, Machine]
-    """The machine descriptions of the levels, by name."""
+    """The machine descriptions of the levels, keyed by name."""
     listener: Listener
     findings: list[Finding] = field(default_factory=list[Finding])
 
@@ -128,7 +128,7 @@ class Replay:
 
 
 def _compared(tuning: ScheduledKernel, source: Workload | None) -> Verification:
-    """The comparison by the exact oracle: at reduced sizes, or else at the kernel's own if it is small enough."""
+    """The comparison by the exact oracle: at reduced sizes, or else at the kernel's own sizes if small enough."""
     found = verify_moves(tuning, source)
     return found if found.is_exact or found.fault is not None else verify_moves(tuning, source, MOST)
 

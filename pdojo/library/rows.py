@@ -61,7 +61,7 @@ def _token(number: int) -> re.Pattern[str]:
 
 
 def _problem(root: Scope | Leaf, names: set[str], *, is_row: bool) -> str | None:
-    """The reason why a top-level nest is not a nest over rows, or does not leave rows alone."""
+    """The reason why a top-level nest does not run over rows, or mixes rows."""
     leaves = root.leaves if isinstance(root, Scope) else [root]
     for leaf in leaves:
         for access in leaf.accesses:

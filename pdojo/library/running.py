@@ -178,7 +178,7 @@ class Runner:
         return None
 
     def _sizes(self, case: Case, pieces: Sequence[Piece]) -> list[int]:
-        """The size arguments; those that differ between chunk and row are the number of rows."""
+        """The size arguments; a size that differs between chunk and row is the number of rows."""
         if case.rest is None:
             return list(case.entry.sizes.values())
         both = zip(case.entry.sizes.values(), case.rest.sizes.values(), strict=True)

@@ -56,7 +56,7 @@ def _record(kind: type[Any]) -> JSON:
 
 
 def _notes(kind: type[Any]) -> dict[str, str]:
-    """The docstrings of a class's attributes, by name."""
+    """The docstrings of a class's attributes, keyed by name."""
     (definition,) = ast.parse(inspect.getsource(kind)).body
     assert isinstance(definition, ast.ClassDef)
     found: dict[str, str] = {}
@@ -155,7 +155,7 @@ def read_manifest(folder: Path) -> Manifest:
 def parse_manifest(text: str, source: str = MANIFEST) -> Manifest:
     """A manifest from its text.
 
-    Raises UsageError, with the place, for a text that does not satisfy the schema, or has facts that no build writes.
+    Raises UsageError, with the place, for a text that does not satisfy the schema, or has values that no build writes.
     """
     try:
         data = json.loads(text)
@@ -171,5 +171,5 @@ def parse_manifest(text: str, source: str = MANIFEST) -> Manifest:
     found = Manifest(**made)
     wrong = next(problems(found), None)
     if wrong is not None:
-        raise UsageError(f"'{source}' has facts that no build writes: {wrong}")
+        raise UsageError(f"'{source}' has values that no build writes: {wrong}")
     return found

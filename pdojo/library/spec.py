@@ -54,7 +54,7 @@ class TuningSpec:
     """The effort for programs of the level that this computer measures."""
 
     measure: bool = True
-    """Whether programs are timed; otherwise the expert pass alone chooses."""
+    """Whether programs are timed; otherwise only the expert pass chooses."""
     search: str | None = None
     """A strategy; None for the expert pass and a race of its variants."""
     budget: Budget = BUDGET
@@ -87,7 +87,7 @@ class LibrarySpec:
     devices: tuple[str, ...] = ()
     """Names or files of descriptions of GPUs and Snitch cores, whose programs the expert pass chooses."""
     threads: int | None = None
-    """Threads to tune for; None for those of each description."""
+    """Threads to tune for; None: as many as each description has."""
     tuning: TuningSpec = field(default_factory=TuningSpec)
     operators: tuple[OperatorSpec, ...] = ()
     folder: Path = field(default=Path(), compare=False)

@@ -32,7 +32,7 @@ OFTEN = 10.0
 
 
 class DatabaseTuner:
-    """Takes moves from a database, and tunes what it lacks."""
+    """Takes moves from a database, and tunes programs for which it has none."""
 
     def __init__(self, plan: TuningSpec, database: Database, listener: BuildListener | None = None) -> None:
         self._plan = plan
@@ -42,8 +42,8 @@ class DatabaseTuner:
     def known(self, entry: PlannedEntry, level: Level) -> Trace | None:
         """The moves that the database has for the aligned variant on this computer; None if it must be tuned.
 
-        These are those of the fastest program that a search found, those of an earlier build, or those that a race
-        decided, in this order.
+        In this order: the moves of the fastest program that a search found, of an earlier build, or of the winner of a
+        race.
         """
         task = self.task(entry, level)
         memory = self._memory(task)

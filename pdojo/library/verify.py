@@ -97,7 +97,7 @@ def _references(manifest: Manifest) -> Iterator[Finding]:
     for device in manifest.devices:
         if device.entry not in names:
             yield Finding(
-                "the manifest lists a program for a device, and no such entry", device.entry, file=device.file
+                "the manifest lists a program for a device, but not its entry", device.entry, file=device.file
             )
         if device.variant.trace not in manifest.files:
             yield Finding(f"the trace '{device.variant.trace}' is no file of the library", device.entry)

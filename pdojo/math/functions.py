@@ -49,7 +49,7 @@ class Bit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class UlpBound:
-    """The greatest error over all arguments, in units in the last place of the exact result, by format."""
+    """The greatest error over all arguments, in units in the last place of the exact result, keyed by format."""
 
     f32: float
     f64: float
@@ -387,6 +387,6 @@ _CASTS = tuple(
 FUNCTIONS: dict[str, Function] = {
     function.name: function for function in (*_ARITHMETIC, *_ELEMENTARY, *_INTEGERS, *_COMPARISONS, _SELECT, *_CASTS)
 }
-"""Every function of statements by name."""
+"""Every function of statements, keyed by name."""
 APPROXIMATIONS: dict[str, str] = {f.approximates: f.name for f in FUNCTIONS.values() if f.approximates is not None}
-"""The shorter forms of functions by the name of the function."""
+"""The shorter forms of functions, keyed by the name of the function."""

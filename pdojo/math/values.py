@@ -66,7 +66,7 @@ class Format:
 F32 = Format("f32", "i32", 23, 127, "f")
 F64 = Format("f64", "i64", 52, 1023, "d")
 FORMATS: dict[str, Format] = {f.name: f for f in (F32, F64)}
-"""The formats that recipes compute in, by dtype."""
+"""The formats that recipes compute in, keyed by dtype."""
 
 
 class Values(ABC, Generic[Handle]):

@@ -61,7 +61,7 @@ def described_machine(machine: Machine | str | None, tune: str, threads: int | N
 
 
 def _request(kernel: KernelOp, machine: Machine, tune: str, scheduler: Scheduler | None) -> KernelRequest:
-    """A kernel as it is to be compiled: by the scheduler if it knows a program, else with moves of the pass."""
+    """The program to compile for a kernel: the scheduler's if it knows one, else the pass's."""
     if tune == "none":
         return KernelRequest(print_notation(kernel), None, None)
     plain = assume_alignment(kernel, None)
@@ -85,7 +85,7 @@ class CompiledModel:
         self._names = {p.name: value for p, value in zip(self._parameters, self._interface(), strict=True)}
         self._constants: dict[int, NDArray[Any]] = {}
         self._slots: dict[object, int] = {}
-        """The place of each array in the list of addresses, by tensor, or by the identity of a constant."""
+        """The place of each array in the list of addresses; the key is a tensor, or the identity of a constant."""
         self._steps = [self._step(*call) for call in zip(model.calls, executables, strict=True)]
         self._calls = [(executable.run_at, _getter(slots)) for executable, slots in self._steps]
         self._written = model.results

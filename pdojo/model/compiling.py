@@ -37,7 +37,7 @@ class KernelRequest:
     text: str
     """The kernel in the notation."""
     machine: Machine | None
-    """The described machine; None for code that needs only what every program has."""
+    """The described machine; None for code that needs no further library."""
     expert: str | None
     """The expert pass that makes moves first; None for a kernel that is compiled as it is."""
 

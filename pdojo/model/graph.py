@@ -85,12 +85,12 @@ class Operation:
     lower: Lower
     operands: tuple[Operand | None, ...]
     results: tuple[Operand | None, ...]
-    """The results; None for those that nothing needs."""
+    """The results; None for results that nothing needs."""
     kind: Kind
     row: int
     """The largest number of elements that are reduced to one."""
     moved: frozenset[Tensor] = frozenset()
-    """Operands of which elements at other places than those of the results are read."""
+    """Operands that are read at other indices than the results are written."""
     pieces: tuple[tuple[Tensor, int], ...] = ()
     """The operands that lie side by side in the only result, with their places in bytes; empty for other results."""
 

@@ -34,7 +34,7 @@ class Step:
 
 
 def step_of(operations: Sequence[Operation], wanted: Collection[Tensor], known: dict[Hashable, KernelOp]) -> Step:
-    """The kernel that computes those of the `wanted` tensors that the operations make.
+    """The kernel for the `wanted` tensors that the operations compute.
 
     `known` has kernels by their signatures and by their texts; new ones are added.
     """

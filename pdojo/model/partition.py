@@ -12,9 +12,9 @@ belongs to the kernel that computes the array, which writes it in that order.
 An operation that puts its operands side by side in memory is a group of its own if kernels can compute all of them in
 their places. A compiled model then leaves it out.
 
-Groups are executed in the order in which they were started. An operation joins the latest group among those of its
-operands only, so that no group depends on a later one. In the end, elementwise operations move to the only group that
-reads them, if their operands are in memory anyway or move along: their results then never are.
+Groups are executed in the order in which they were started. An operation may join only the latest group of its
+operands, so that no group depends on a later one. In the end, elementwise operations move to the only group that reads
+them, if their operands are in memory anyway or move along: their results then never are.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class _Partition:
                 return False
 
     def _is_last_reader(self, operation: Operation, group: Group) -> bool:
-        """Whether nothing but an operation, and the operations of a group before it, reads what the group makes."""
+        """Whether the results of a group are read only by an operation, and by the group's operations before it."""
         made = [tensor for each in group.operations for tensor in each.made if each not in self.inlined]
         readers = {reader for tensor in made for reader in self.readers.get(tensor, ())}
         return readers <= {operation, *group.operations} and not any(tensor.memory in self.outputs for tensor in made)

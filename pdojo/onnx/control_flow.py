@@ -141,7 +141,7 @@ def _check_axis(proto: NodeProto, value: Operand, axis: int, *, new: bool = Fals
 
 def _operand(value: Item, proto: NodeProto) -> Operand:
     if value is None or isinstance(value, list):
-        refuse(proto, "a sequence or an absent value stands for a tensor")
+        refuse(proto, "an operand that must be a tensor is a sequence, or absent")
     return value
 
 

@@ -25,7 +25,7 @@ def definition(op_type: str, opset: int, domain: str) -> Any:
 
 
 def type_of(value: Operand | Sequence[Operand]) -> TypeProto:
-    """The type of a value: of a tensor with its shape, of a sequence that of its first element."""
+    """The type of a value: the type and shape of a tensor, or of the first element of a sequence."""
     if not isinstance(value, Tensor | np.ndarray):
         return helper.make_sequence_type_proto(type_of(value[0])) if value else TypeProto()
     dtype = numpy_type(value.dtype) if isinstance(value, Tensor) else value.dtype

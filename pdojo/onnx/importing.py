@@ -49,13 +49,13 @@ class NeedsInputs(Exception):
 
 @dataclass
 class Scope:
-    """The values that nodes of a graph see, by name."""
+    """The values that nodes of a graph see, keyed by name."""
 
     opsets: Mapping[str, int]
     values: dict[str, Item] = field(default_factory=dict[str, Item])
     parent: Scope | None = None
     attributes: Mapping[str, AttributeProto] = field(default_factory=dict[str, AttributeProto])
-    """Attributes of the call of the function that the nodes belong to."""
+    """Attributes with which the nodes' function is called."""
     depth: int = 0
 
     def find(self, name: str) -> Item:

@@ -67,7 +67,7 @@ class Input:
 
 
 class _Kept(Generic[_T]):
-    """Values by key, a bounded number of them; several threads may ask at once."""
+    """Values, keyed by key, a bounded number of them; several threads may ask at once."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[object, _T] = OrderedDict()
@@ -86,13 +86,13 @@ class _Kept(Generic[_T]):
 
 @dataclass(frozen=True)
 class Specialisation:
-    """A model for inputs of certain shapes, and of certain values of those that are static."""
+    """A model for inputs of certain shapes, and for certain values of the static inputs."""
 
     key: object
     """The shapes and values that it was made for; equal for equal models."""
     model: Model
     inputs: dict[str, Known]
-    """The arrays that it takes, contiguous, by name."""
+    """The arrays that it takes, contiguous, keyed by name."""
 
 
 class OnnxModel:
@@ -120,7 +120,7 @@ class OnnxModel:
         return dict(self._static)
 
     def specialise(self, /, *arrays: Any, **named: Any) -> Model:
-        """The model for inputs of these shapes, and the values of those that are static.
+        """The model for inputs of these shapes, and for the values of the static inputs.
 
         Raises UnsupportedNode for a node without kernel, UsageError for arrays that do not fit or an invalid model.
         """
@@ -170,7 +170,7 @@ class OnnxModel:
         )
 
     def _given(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Known]:
-        """The input arrays by name, checked."""
+        """The input arrays, keyed by name, checked."""
         found = matched(self.name, [each.name for each in self.inputs], arrays, named)
         missing = [each.name for each in self.inputs if each.name not in found]
         if missing:
@@ -236,7 +236,7 @@ class CallableOnnxModel:
         return compiled(**inputs)
 
     def prepare(self, /, *arrays: Any, **named: Any) -> tuple[CompiledModel, dict[str, NDArray[Any]]]:
-        """The compiled model for inputs of these shapes, and the arrays that it takes, by name."""
+        """The compiled model for inputs of these shapes, and the arrays that it takes, keyed by name."""
         found = self.model.prepare(*arrays, **named)
         return self._compiled.get(found.key, lambda: self._compile(found.model)), found.inputs
 

@@ -177,7 +177,7 @@ def array_of(tensor: TensorProto) -> NDArray[Any]:
 
 
 def attributes_of(node: NodeProto, outer: Mapping[str, AttributeProto]) -> dict[str, AttributeProto]:
-    """The attributes of a node by name; `outer` are those of the function call that a reference names."""
+    """The attributes of a node, keyed by name; references refer to `outer`, the attributes of the function call."""
     found: dict[str, AttributeProto] = {}
     for attribute in node.attribute:
         if not attribute.ref_attr_name:
@@ -215,7 +215,7 @@ def python_value(attribute: AttributeProto) -> Any:
 
 
 def title_of(proto: NodeProto) -> str:
-    """The name of a node in messages: its own, or that of its first result."""
+    """The name of a node in messages: its own, or the name of its first result."""
     return proto.name or next((name for name in proto.output if name), "")
 
 

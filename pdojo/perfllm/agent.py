@@ -62,7 +62,7 @@ class Agent:
         self._rules = Rules(drawn, settings.granularity)
         self.replay = Replay(settings.replay)
         self.vectors: dict[str, Vector] = {}
-        """Vectors of the programs in transitions, by fingerprint."""
+        """Vectors of the programs in transitions, keyed by fingerprint."""
         self._learner: Learner | None = None
         self._seed = random.randrange(2**63)
         self._looks = 0
@@ -112,14 +112,14 @@ class Agent:
         return Moment(Visit(own, tuple(others)), tuple(drawn), number, action)
 
     def _encoded(self, programs: Sequence[Action]) -> dict[str, Vector]:
-        """The vectors of programs, by fingerprint."""
+        """The vectors of programs, keyed by fingerprint."""
         found = {one.fingerprint: self.vectors.get(one.fingerprint) for one in programs}
         new = list({one.fingerprint: one for one in programs if found[one.fingerprint] is None}.values())
         made = {one.fingerprint: vector for one, vector in zip(new, self.encoder.encode(new), strict=True)}
         return {name: made[name] if vector is None else vector for name, vector in found.items()}
 
     def remember(self, vectors: Mapping[str, Vector]) -> None:
-        """Keep vectors of programs, by fingerprint; new ones count for the scale of the inputs."""
+        """Keep vectors of programs, keyed by fingerprint; new ones count for the scale of the inputs."""
         for fingerprint, vector in vectors.items():
             if fingerprint not in self.vectors:
                 self._made(len(vector)).saw(vector)
@@ -157,7 +157,7 @@ class Agent:
     def observe(
         self, moment: Moment, action: int, reward: float, following: Moment | None, beside: Iterable[Visit] = ()
     ) -> None:
-        """Store a transition, and learn. `beside` are further states whose offers may be chosen later."""
+        """Store a transition, and learn. `beside` has further states whose offers may be chosen later."""
         after = None if following is None or action == STOP else following.visit
         self.absorb(ReplayedAction(moment.visit, action, reward, after))
         self.forget([moment.visit, *(() if following is None else (following.visit,)), *beside])

@@ -21,7 +21,7 @@ _PREPARE = (
 
 
 class Kept:
-    """Vectors of `size` numbers, by encoder and text: `embeddings.sqlite` in pdojo's cache, or in `folder`.
+    """Vectors of `size` numbers, keyed by encoder and text: `embeddings.sqlite` in pdojo's cache, or in `folder`.
 
     Several processes may use it at once. If the file is damaged or cannot be written, or the user has no home folder,
     nothing is kept and programs are encoded again, with equal vectors.

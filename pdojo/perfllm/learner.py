@@ -23,7 +23,7 @@ from pdojo.perfllm.settings import Settings
 Vector: TypeAlias = NDArray[numpy.float32]
 """The encoding of a program."""
 Vectors: TypeAlias = Mapping[str, Vector]
-"""Encodings by the program's fingerprint."""
+"""Encodings, keyed by the program's fingerprint."""
 
 
 def import_torch() -> Any:
@@ -81,7 +81,7 @@ class Learner:
         return self._floats(self._net, visits, vectors)
 
     def values_of_copy(self, visit: Visit, vectors: Vectors) -> list[float]:
-        """The values by the target network (`Settings.sync`), for diagnosis."""
+        """The values that the target network gives (`Settings.sync`), for diagnosis."""
         return self._floats(self._frozen, [visit], vectors)[0]
 
     def _floats(self, net: dict[str, Any], visits: Sequence[Visit], vectors: Vectors) -> list[list[float]]:

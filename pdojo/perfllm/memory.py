@@ -87,8 +87,8 @@ def _check_numbers(arrays: Mapping[str, NDArray[Any]]) -> None:
     # A visit has a state, and may have no offers.
     whole = starts.size > 0 and starts[0] == 0 and starts[-1] == visits.size and bool((numpy.diff(starts) > 0).all())
     if not whole or (visits >= len(arrays["names"])).any():
-        raise UsageError("'visits' are no rows of programs")
+        raise UsageError("'visits' must be row numbers of programs")
     if any((arrays[name] >= starts.size - 1).any() for name in ("before", "after")):
-        raise UsageError("'before' and 'after' are no numbers of visits")
+        raise UsageError("'before' and 'after' must be numbers of visits")
     if (actions >= numpy.diff(starts)[arrays["before"]]).any():
-        raise UsageError("'actions' are no numbers of offers")
+        raise UsageError("'actions' must be numbers of offers")

@@ -13,7 +13,7 @@ STOP = 0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Visit:
-    """A state and its offered programs, by fingerprint."""
+    """A state and its offered programs, keyed by fingerprint."""
 
     state: str
     offers: tuple[str, ...]

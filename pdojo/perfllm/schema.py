@@ -70,7 +70,7 @@ def restore_random(random: Random, stored: Sequence[Any]) -> None:
     try:
         random.setstate((version, tuple(words), gauss))
     except (ValueError, TypeError):
-        raise UsageError("'random' is no state of random numbers") from None
+        raise UsageError("'random' is no state of a random generator") from None
 
 
 def check(value: object, schema: Schema) -> None:
@@ -81,7 +81,7 @@ def check(value: object, schema: Schema) -> None:
 
 
 def _problems(value: object, schema: Schema, place: str, lengths: dict[str, int]) -> Iterator[str]:
-    """The problems of a value; `lengths` are the lengths known by name."""
+    """The problems of a value; `lengths` has the known lengths, keyed by name."""
     match schema:
         case dict() | Some():
             yield from _of_dictionary(value, schema, place, lengths)
@@ -90,7 +90,7 @@ def _problems(value: object, schema: Schema, place: str, lengths: dict[str, int]
         case tuple():
             each = cast("tuple[Schema, ...]", schema)
             if all(next(_problems(value, one, place, lengths), None) for one in each):
-                yield _wrong(place, "something else than it should be")
+                yield _wrong(place, "none of the allowed values")
         case TensorSchema() | None | range() | type():
             if not _fits(value, schema, lengths):
                 yield _wrong(place, f"no {_meant(schema)}")

@@ -57,7 +57,7 @@ class Settings:
     horizon: int = 64
     """D: greatest number of moves of an episode. It truncates an episode without ending it, so values look beyond."""
     successors: int = 32
-    """D: number of legal moves drawn in a state, out of up to thousands, besides the stop."""
+    """D: number of legal moves drawn in a state, out of up to thousands, not counting the stop."""
     discount: float = 0.995
     """D: gamma. With 1 there are spurious fixed points if moves can be taken back; 0.9 is blind beyond 50 moves."""
     epsilon_first: float = 1.0
@@ -146,7 +146,7 @@ class Settings:
 
 
 _KINDS: Mapping[str, type[Any]] = {field.name: type(field.default) for field in fields(Settings)}
-"""Types of the settings by name."""
+"""Types of the settings, keyed by name."""
 _COUNTS = range(1, 1 << 31)
 _SHARES = (0.0, 1.0)
 _BOUNDS: Mapping[str, range | tuple[float, float]] = {

@@ -101,9 +101,9 @@ class PerfLLM:
         self._archive: Archive[Node] = Archive(given.elites, given.patience, self._worth(root))
         """Paths without the root."""
         self._known = {root.fingerprint}
-        """Programs with a cost, by fingerprint."""
+        """Programs with a cost, keyed by fingerprint."""
         self._menus: dict[str, _Menu] = {}
-        """The offers of some states, by fingerprint, the latest last; only with `fresh`."""
+        """The offers of some states, keyed by fingerprint, the latest last; only with `fresh`."""
         self._asked: int | None = None
         self._latest = root.number
         self._begin()
@@ -263,7 +263,7 @@ _SCHEMA: Mapping[str, Schema] = {
 
 
 def _moves_of_pass(game: Game) -> list[Move]:
-    """The moves of the heuristic pass in a state, by identifier."""
+    """The moves of the heuristic pass in a state, located by identifier."""
     game = game.fork()
     before = len(game.trace.steps)
     play_pass("heuristic", game)

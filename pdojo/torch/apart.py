@@ -17,7 +17,7 @@ from pdojo.torch.planning import Plan
 from pdojo.torch.program import Environment, Layout, RegionStep
 
 Memory: TypeAlias = dict[Tensor, torch.Tensor]
-"""Tensors of PyTorch, laid out as the graph says, by the tensors of a model that live in their memory."""
+"""Tensors of PyTorch, laid out as the graph says, keyed by the tensors of a model that live in their memory."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class KernelCall:
 
     step: Step
     compiled: CompiledModel
-    """A model of this call alone."""
+    """A model of just this call."""
     inputs: Mapping[Key, Tensor]
     """The tensors of the graph that the kernel reads."""
     outputs: Mapping[Key, Tensor]

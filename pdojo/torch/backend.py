@@ -87,7 +87,7 @@ class CompiledGraph:
         self.module = module
         self.options = options
         self.programs: dict[tuple[int, object], Program | None] = {}
-        """The programs by number of threads and shapes; None if PyTorch runs the graph, because of an error."""
+        """The programs, keyed by number of threads and shapes; None if PyTorch runs the graph, because of an error."""
         self._lock = Lock()
         self._static = tuple(static)
         self._statics: Statics | None = None

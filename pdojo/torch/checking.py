@@ -32,7 +32,7 @@ class Difference:
     """The element of a result that differs most from PyTorch's."""
 
     error: float
-    """The error as a multiple of what is allowed: right up to 1; infinite for other elements that are not finite."""
+    """The error as a multiple of the allowed error: right up to 1; infinite if non-finite elements differ."""
     place: tuple[int, ...]
     found: float
     wanted: float
@@ -98,7 +98,7 @@ def references(plan: Plan, key: Key, inputs: Numbers) -> tuple[torch.Tensor, tor
 
 
 class _Reference:
-    """The calls of a graph that lie between `inputs` and what is asked for, as PyTorch computes them."""
+    """The calls of a graph between `inputs` and the wanted results, as PyTorch computes them."""
 
     def __init__(self, plan: Plan, inputs: Numbers, *, wide: bool) -> None:
         self._plan = plan
@@ -139,8 +139,8 @@ def difference(found: torch.Tensor, native: torch.Tensor, exact: torch.Tensor, t
     """The largest difference of `found` from the f64 result `exact`, or its first wrong element.
 
     An element may be wrong by twice the largest error of PyTorch's result `native`, or by some units in the last place:
-    of its own without sums, of the largest element for sums of `terms` numbers. Elements that are no floating-point
-    numbers are those of `native` or `exact`, and so are infinities and NaN.
+    of its own without sums, of the largest element for sums of `terms` numbers. Elements of other types than floating
+    point, infinities and NaN must equal `native` or `exact`.
     """
     ours, theirs, right = (each.detach().to(torch.float64) for each in (found, native, exact))
     if not found.is_floating_point():

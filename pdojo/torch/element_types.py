@@ -26,9 +26,9 @@ HANDLES = {
     torch.uint64: "u64",
     torch.bool: "i1",
 }
-"""The element types of handles by those of tensors."""
+"""The element types of handles, keyed by the element types of tensors."""
 TENSORS = {name: dtype for dtype, name in HANDLES.items()}
-"""The element types of tensors by those of handles."""
+"""The element types of tensors, keyed by the element types of handles."""
 
 
 def handle_type(dtype: torch.dtype) -> str:

@@ -27,7 +27,7 @@ from pdojo.torch.program import Environment, Layout, Program, RegionStep, TorchS
 from pdojo.torch.skipping import Obstacle, at_other_places, skipped_functions
 
 _ROUNDS = 5
-"""Calls of which the median time is reported."""
+"""Number of calls, of which the median time is reported."""
 _WIDTH = 140
 """Width of tables in text."""
 
@@ -161,8 +161,8 @@ def explain(
     """Explain the result of `torch.compile(backend="pdojo")` for a module or a function and these inputs.
 
     It compiles and calls the module with the example inputs, and times each part: the median of some calls, in seconds.
-    Gradients are computed as the context says: in `torch.no_grad()` the graphs are those of inference; otherwise they
-    are those of the forward direction of training.
+    Gradients are computed as the context says: in `torch.no_grad()` the graphs are for inference; otherwise they are
+    for the forward pass of training.
 
     Raises UsageError for unknown options, and whatever the module raises.
     """

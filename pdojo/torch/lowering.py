@@ -18,7 +18,7 @@ from pdojo.torch.keys import check_tensor, key_of, tensor_of
 from pdojo.torch.operators.registry import RULES, Call, Rule, UnsupportedCall
 
 Step: TypeAlias = Callable[[Array], Array]
-"""From the handle of an array to that of a view."""
+"""A function from the handle of an array to the handle of a view."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 Every call whose operator has a rule becomes an operation of a region; PyTorch runs all others. The regions are
 numbered: an operation belongs to the first region after the calls of PyTorch that it depends on. Region 0 runs after
-PyTorch's calls of number -1, region 1 after those of number 0, and so on.
+PyTorch's calls with number -1, region 1 after the calls with number 0, and so on.
 
 Views belong to no region. Regions read through them, and PyTorch makes them only for its own calls and for results.
 """
@@ -63,7 +63,7 @@ class Region:
 
     @property
     def made(self) -> dict[Tensor, Key]:
-        """The tensors of the graph that operations compute, by the tensors of the model that have their memory."""
+        """Computed tensors of the graph, keyed by the tensors of the model that provide their memory."""
         calls = {*self.calls}
         return {
             seen.operand: key
@@ -73,7 +73,7 @@ class Region:
 
     @property
     def terms(self) -> dict[Node, int]:
-        """The most numbers that a call sums to one, by node."""
+        """The largest number of terms of a sum in a call, keyed by node."""
         made = self.made
         rows = [(tensor, operation.row) for operation in self.builder.operations for tensor in operation.made]
         return {made[tensor][0]: row for tensor, row in rows if tensor in made}
@@ -91,12 +91,12 @@ class Plan:
 
     module: GraphModule
     static: dict[Key, torch.Tensor]
-    """Tensors with known values: parameters, buffers, and what is computed of them alone."""
+    """Tensors with known values: parameters, buffers, and tensors computed only from them."""
     numbers: dict[Node, Any]
     """Nodes whose values are known and no tensors: numbers, and the graphs of higher-order calls."""
     regions: dict[int, Region]
     calls: dict[int, list[Node]]
-    """PyTorch's calls, by the number of the region that they follow."""
+    """PyTorch's calls, keyed by the number of the region that they follow."""
     views: dict[Node, Key]
     """Views, with the tensors that they are views of."""
     fallbacks: list[Fallback]
@@ -245,7 +245,7 @@ class _Planner:
         return [] if all(key in self.static for key in with_elements) else given
 
     def _evaluate(self, node: Node) -> None:
-        """Compute a call whose operands are known, but for those of which no element is read."""
+        """Compute a call whose operands are known; only operands of which no element is read may be unknown."""
 
         def operand(argument: Node) -> Any:
             if argument in self.numbers or key_of(argument) in self.static:

@@ -26,7 +26,7 @@ Environment: TypeAlias = dict[Key, torch.Tensor]
 Compile: TypeAlias = Callable[[Model], CompiledModel]
 ProgramStep: TypeAlias = Callable[[Environment], None]
 Wrap: TypeAlias = "Callable[[RegionStep, Plan], ProgramStep]"
-"""From a region to what runs it."""
+"""A function from a region to the step that runs it."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class RegionStep:
         self.compiled = compile_(self.model)
         keys = dict(zip([f"x{n}" for n in range(len(region.inputs))], region.inputs, strict=True))
         self.keys = {tensor: keys[tensor.name] for tensor in self.model.inputs} | region.made
-        """The tensors of the graph by those of the model."""
+        """The tensors of the graph, keyed by the tensors of the model."""
         self._inputs = [(keys[tensor.name], _input_layout(keys[tensor.name])) for tensor in self.compiled.inputs_read]
         names = {name: key for (name, _), key in zip(self.model.outputs, exported, strict=True)}
         written = {names[name]: tensor for tensor, name in self.model.results.items()}

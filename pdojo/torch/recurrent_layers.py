@@ -26,8 +26,8 @@ _LIBRARY = torch.library.Library("pdojo", "DEF")
 def keep_recurrent_layers(module: GraphModule, inputs: Sequence[Any]) -> AbstractContextManager[None]:
     """Make recurrent layers whole operators, if no gradients are computed; the context in which PyTorch decomposes.
 
-    For gradients, PyTorch decomposes layers into steps. It would take oneDNN's operator for LSTMs whose weights alone
-    need gradients, which has none.
+    For gradients, PyTorch decomposes layers into steps. It would take oneDNN's operator, which has no gradients, for
+    LSTMs of which only the weights need gradients.
     """
     tensors = [each for each in (*inputs, *module.parameters()) if isinstance(each, torch.Tensor)]
     layers = [node for node in module.graph.nodes if node.op == "call_function" and node.target in _LAYERS]

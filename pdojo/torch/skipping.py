@@ -1,4 +1,4 @@
-"""Frames that Dynamo skips: functions of which it compiles nothing, and which no backend therefore hears of."""
+"""Frames that Dynamo skips: functions of which it compiles nothing, so that no backend is called."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _AT_ONCE = 16384
 _FEW = 16
 """Elements of every other larger tensor that are compared in every call."""
 _BLOCK = 16384
-"""Bytes of a block, about, which is compared by its checksum when its turn has come."""
+"""Approximate bytes of a block; blocks are compared in turn, by their checksums."""
 _BUDGET = 0.01
 """The time for comparisons of blocks, as a part of the time of calls."""
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}

@@ -1,4 +1,4 @@
-"""The option `tune`: kernels as they are, with the moves of the expert pass, or with those of a search."""
+"""The option `tune`: kernels without moves, with the moves of the expert pass, or with the moves of a search."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The protocol of transformations: candidates, check, rewrite and inverse.
 
 A transformation with its parameters is a frozen dataclass. The same definition serves as a move and as a pass
-(`passes.py`); `legality` decides where it is legal.
+(`passes.py`); `legality` decides whether it is legal.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def _parts(line: str) -> tuple[int, list[int], str]:
 
 
 def _shapes(tree: Sequence[str]) -> dict[str, list[int]]:
-    """The smallest shapes that contain all accesses, by array."""
+    """The smallest shapes that contain all accesses, keyed by array."""
     shapes: dict[str, list[int]] = {}
     chains: list[list[int]] = []
     for line in tree:

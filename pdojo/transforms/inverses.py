@@ -1,4 +1,4 @@
-"""Does a move lead back to a program, but for what it makes anew?"""
+"""Does a move lead back to a program, except for arrays and identifiers that it creates?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def lead_back(before: Program, after: Program, back: Program) -> bool:
 
 
 def _form(program: Program, anew: Collection[str]) -> tuple[list[str], str]:
-    """The text without the order of declarations and the facts about the arrays `anew`."""
+    """The text without the order of declarations and the properties of the arrays `anew`."""
     header, _, tree = program.text.partition("\n\n")
     declarations: list[str] = []
     for line in header.splitlines()[1:]:

@@ -1,4 +1,4 @@
-"""The passes of transformations by name, imported on first use."""
+"""The passes of transformations, keyed by name, imported on first use."""
 
 from __future__ import annotations
 

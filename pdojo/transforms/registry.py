@@ -1,4 +1,4 @@
-"""All transformations by name, imported on first use; other packages add theirs by entry points."""
+"""All transformations, keyed by name, imported on first use; other packages add theirs by entry points."""
 
 from __future__ import annotations
 

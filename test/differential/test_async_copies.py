@@ -327,7 +327,7 @@ def test_moves_that_would_leave_others_are_refused(name: str, move: str) -> None
     game.apply(move)
     game = Game(kernel(COPIES[name][0]), NVIDIA)
     game.apply("async_copy@t")
-    with pytest.raises(IllegalMove, match=r"copies 4, 8, 16 bytes on its own, not 2"):
+    with pytest.raises(IllegalMove, match=r"copies 4, 8, 16 bytes asynchronously, not 2"):
         game.apply(move)
 
 
@@ -338,6 +338,6 @@ def test_copies_of_other_machines_are_refused() -> None:
     )
     given = kernel(text)
     (problem,) = conditions_of(Program(given, NVIDIA)).problems.values()
-    assert problem.text == "nvidia-sm90 copies 4, 8, 16 bytes on its own, not 2"
+    assert problem.text == "nvidia-sm90 copies 4, 8, 16 bytes asynchronously, not 2"
     with pytest.raises(LoweringError, match=r"asynchronous copy of 2 bytes, of which nvidia-sm90 has 4, 8, 16"):
         device_text(given, spelling=CudaSpelling(), machine=NVIDIA)

@@ -324,5 +324,5 @@ r f32 [2:N, 2] register
 | 2:b 8:w y[{0},{1},{2},{3}] = r[{0},{1}] * x[{0},{1},{2},{3}]
 """
     )
-    with pytest.raises(InvalidKernel, match="threads that are indexed at one access must be so at every access"):
+    with pytest.raises(InvalidKernel, match="every access must be indexed by the same threads"):
         validate(Program(program, machine("nvidia-sm90")))

@@ -96,7 +96,7 @@ def test_without_the_wait_the_simulator_stops(name: str) -> None:
     text = WAIT.sub("", loaded.source.text)
     assert "scfgr" not in text
     changed = SimulatedKernel(loaded.source, assemble(text, "k"), loaded.parameters, loaded.configuration)
-    with pytest.raises(SimulationError, match=r"SSR0: set up to read, and nothing has waited .*\n  scfgwi"):
+    with pytest.raises(SimulationError, match=r"SSR0: set up to read before its write stream .*\n  scfgwi"):
         changed.run(inputs_for(program))
 
 

@@ -32,7 +32,7 @@ def build(given: argparse.Namespace) -> None:
 
 
 def model_library(title: str) -> str:
-    """The name of a library without a specification: that of its model, or a similar one."""
+    """The name of a library without a specification: the name of its model, or a similar one."""
     name = re.sub(r"[^a-z0-9_]", "_", title.lower()).lstrip("_0123456789")[:56] or "model"
     return name if name_problem(name) is None and prefix_problem(name) is None else f"{name}_model"
 

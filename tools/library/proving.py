@@ -31,7 +31,7 @@ class _Reporter(Listener):
 
 
 def prove(given: argparse.Namespace) -> None:
-    """Run the command line; prints a line for each fault. Raises MeasurementError if there is one."""
+    """Run the command line; prints a line for each fault. Raises MeasurementError if there is a finding."""
     console = Console()
     manifest = read_manifest(given.library)
     with loading():

@@ -23,7 +23,7 @@ class Page:
     declared: dict[str, int]
     """Number of the line that declares each array's buffer."""
     places: dict[str, int]
-    """Number of the line of each scope and statement, by identifier."""
+    """Number of the line of each scope and statement, keyed by identifier."""
 
     @property
     def text(self) -> str:

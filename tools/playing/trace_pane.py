@@ -72,7 +72,7 @@ class TimesPane(Vertical):
 
 
 _HEADINGS = {"s": "moves    median       min  gain", "cycles": "moves    cycles  FPU busy  gain"}
-"""Headings by the unit of costs."""
+"""Headings, keyed by the unit of costs."""
 
 
 def _heading(times: PlayTimings) -> str:

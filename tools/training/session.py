@@ -96,7 +96,7 @@ def kernels_of(given: argparse.Namespace, database: str | None) -> list[Training
 
 
 def demonstrations(kernel: TrainingKernel, sources: Sequence[str]) -> list[tuple[str, ...]]:
-    """The demonstrated moves, by identifier: of the expert pass, of the best program in the database."""
+    """The demonstrated moves, located by identifier: of the expert pass, of the best program in the database."""
     found: list[tuple[str, ...]] = []
     for source in sources:
         trace = _of_pass(kernel) if source == "pass" else _of_database(kernel)
@@ -180,7 +180,7 @@ def _train(
 
 
 def best_moves(trainer: Trainer) -> list[list[str]]:
-    """The moves, by identifier, to the best program of each kernel; none if no program is faster than the plain one."""
+    """The moves, located by identifiers, to each kernel's best program; none if it is not faster than the plain one."""
     return [list(archive.elites[0].path[-1]) if archive.elites else [] for archive in trainer.archives]
 
 

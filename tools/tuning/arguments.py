@@ -11,7 +11,7 @@ from pdojo.budget import EVALUATIONS, Budget
 from pdojo.errors import UsageError, did_you_mean
 from pdojo.names import EVALUATORS, EXPERT_PASSES, NEIGHBOURHOODS, strategy_names
 
-DESCRIPTION = """Tune kernels by an expert pass and by search, verify them, and measure what that gained.
+DESCRIPTION = """Tune kernels by an expert pass and by search, verify them, and measure the speed-up.
 
 Kernels are .pdojo or MLIR files, library kernels (`softmax`), and those at sizes (`softmax:24576x512`). docs/tuning.md
 says more."""

@@ -57,7 +57,7 @@ class ConsoleReporter(PassReporter, TuneListener):
         if result.known is not None and not result.known.is_own:
             where = "from another search or the file that is there"
             if found.baselines.start:
-                self.say(f"what is known {where} stays: the best of this search was not shown to be faster in turns")
+                self.say(f"the program known {where} stays: no race has shown the best of this search to be faster")
             else:
                 self.say(f"a better program is known, {where}: {cost_text(result.known.cost, found.unit)}")
         self.say(where_the_time_went(result.progress))

@@ -29,7 +29,7 @@ QUIET = 30.0
 def best_text(baselines: Baselines, progress: Progress, unit: str) -> str:
     """The incumbent's cost, and its speed-ups over the baselines.
 
-    For timed programs it is one speed-up, measured in turns.
+    For timed programs it is a single speed-up, measured in turns.
     """
     if progress.best == inf:
         return "best -"

@@ -170,7 +170,7 @@ def spread(count: int) -> list[int]:
 def _timed(
     worker: Worker, programs: Sequence[MeasuredProgram], threads: int, seed: int, tell: Callable[[str], None]
 ) -> list[tuple[float, str, float | None]]:
-    """Cost, note and foreign load of each program: tried alone first, then in turns unless slow.
+    """Cost, note and foreign load of each program: each is first timed alone, then in turns unless it is slow.
 
     When the time is up, some programs, spread over the trace, are left out, but never the last one. The time begins
     after the trial of the first program, which starts the worker.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def provenance(result: TuneResult | PassedKernel, environment: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts by name, in display order."""
+    """Facts, keyed by name, in display order."""
     machine, task, game, found = result.machine, result.task, result.tuning.game, result.found
     facts: dict[str, Any] = {
         "made": time.strftime("%Y-%m-%d %H:%M:%S %z"),

@@ -29,13 +29,13 @@ class FunctionText:
     lines: list[str] = field(default_factory=list[str])
     indent: int = 1
     known: dict[int, int] = field(default_factory=dict[int, int])
-    """Values of the induction variables that are constant at this point, by depth."""
+    """Values of the induction variables that are constant at this point, keyed by depth."""
     extents: list[int] = field(default_factory=list[int])
-    """Extents of the open scopes, by depth."""
+    """Extents of the open scopes, keyed by depth."""
     streams: bool = False
     """Whether the code contains non-temporal stores since the last fence."""
     tables: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Names of the arrays that hold the kernel's tables, by table."""
+    """Names of the arrays that hold the kernel's tables, keyed by table."""
     looked_up: dict[Table, None] = field(default_factory=dict["Table", None])
     """The tables that the code reads."""
 

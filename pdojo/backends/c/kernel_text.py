@@ -80,7 +80,7 @@ class _KernelText(LoopText):
     # Memory
 
     def _declare(self, scope: Scope | None) -> None:
-        """Declare the buffers of each iteration of a parallel scope (None: of the function)."""
+        """Declare the buffers that each iteration of a parallel scope has (None: the buffers of the function)."""
         own = False
         for buffer, placement in self.plan.placements.items():
             if not self._used(buffer, scope, private=placement.home is MemoryClass.THREAD):

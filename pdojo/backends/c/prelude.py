@@ -190,7 +190,7 @@ class Prelude:
         return name
 
     def _add(self, name: str) -> bool:
-        """Add a helper and those that it needs; returns whether it is new."""
+        """Add a helper, and the helpers that it needs; returns whether it is new."""
         for other in _NEEDS.get(name, ()):
             self.use(other)
         is_new = name not in self._helpers

@@ -24,7 +24,7 @@ C_TYPES = {
     "i8": "int8_t",
     "i1": "uint8_t",
 }
-"""Element types in memory, by dtype: f16 and bf16 are stored as their bits, an i1 is 0 or 1."""
+"""Element types in memory, keyed by dtype: f16 and bf16 are stored as their bits, an i1 is 0 or 1."""
 HEAD = """\
 #include <math.h>
 #include <stddef.h>
@@ -58,11 +58,11 @@ class CSpelling:
     """C11 with vectors of GNU C and threads of OpenMP."""
 
     types: Mapping[str, str] = C_TYPES
-    """Element types in memory, by dtype."""
+    """Element types in memory, keyed by dtype."""
     helpers: Mapping[str, str] = {}
     """Helper functions that replace those of `prelude.py`, by name."""
     products: Mapping[str, str] = {}
-    """Functions that replace `*`, by dtype: compilers do not fuse their products with a sum."""
+    """Functions that replace `*`, keyed by dtype: compilers do not fuse their products with a sum."""
     index = "int64_t"
     """Type of loop variables."""
     library = False

@@ -164,7 +164,7 @@ def _store(code: FunctionText, scope: Scope, leaf: Leaf, lane: str, target: str)
 
 
 def _shape(code: FunctionText, scope: Scope, access: Access, leaf: Leaf) -> Lanes | None:
-    """The positions of an access by lane; None for a swizzled buffer."""
+    """The positions of an access, keyed by lane; None for a swizzled buffer."""
     where = code.place(access, leaf)
     return None if where.exchanges else lanes_of(code.bind(where.linear), scope.depth, code.extents)
 

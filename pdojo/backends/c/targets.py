@@ -60,7 +60,7 @@ def c_text(*kernels: KernelOp, machine: Machine | None = None, spelling: CSpelli
 
 
 def _intrinsics(nest: Nest, described: Machine | None) -> dict[str, Intrinsic]:
-    """The intrinsics of a machine, by name; none if the kernel uses none."""
+    """The intrinsics of a machine, keyed by name; none if the kernel uses none."""
     if not any(scope.intrinsic for scope in nest.scopes):
         return {}
     if described is None:

@@ -105,7 +105,7 @@ def _times(programs: dict[KeyT, MeasuredProgram], threads: int, worker: Worker) 
 
 
 def _rates(machine: Machine, worker: Worker) -> Iterator[tuple[str, float]]:
-    """Elements per second of one thread, by operation."""
+    """Elements per second of one thread, keyed by operation."""
     for width in machine.vector_bytes:
         lanes = width // byte_width("f32")
         found: list[float] = []
@@ -122,7 +122,7 @@ def _rates(machine: Machine, worker: Worker) -> Iterator[tuple[str, float]]:
 
 
 def _instructions(machine: Machine, worker: Worker) -> Iterator[tuple[str, float]]:
-    """Instructions per second of one thread, by the name of the intrinsic; only intrinsics that add to an operand."""
+    """Instructions per second of one thread, keyed by intrinsic; only intrinsics that add to an operand."""
     for intrinsic in machine.intrinsics:
         if not (intrinsic.available(machine.features) and intrinsic.trusted):
             continue

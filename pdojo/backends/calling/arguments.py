@@ -19,7 +19,7 @@ Outputs: TypeAlias = Any
 
 @dataclass(slots=True)
 class CallArguments:
-    """The arrays of one call, including allocated `out` arrays for those that the caller left out."""
+    """The arrays of one call; `out` arrays that the caller left out are allocated."""
 
     parameters: Sequence[Parameter]
     views: list[NDArray[Any]]

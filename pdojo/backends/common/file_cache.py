@@ -21,7 +21,7 @@ _SECRET_BYTES = 32
 
 
 class FileCache:
-    """Bytes by key, a file each; several processes may use a folder at once, and may be killed.
+    """Bytes, keyed by key, a file each; several processes may use a folder at once, and may be killed.
 
     A file begins with the HMAC-SHA256 of its name and contents by the user's secret. A damaged, renamed or foreign file
     counts as missing, and so does one of another user, or that others may read or write. Nothing is stored without a
@@ -95,5 +95,5 @@ def _secret() -> bytes:
     file.parent.mkdir(parents=True, exist_ok=True)
     check_owner(file.parent.stat(), 0)
     replace_file(file, secrets.token_bytes(_SECRET_BYTES), mode=0o600)
-    # Another process may have written its own meanwhile.
+    # Another process may have written the file in the meantime.
     return read_bytes(file, _SECRET_BYTES, private=True)

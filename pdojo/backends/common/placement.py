@@ -42,7 +42,7 @@ class Placement:
     position: int = 0
     """Number of the argument, or offset in bytes."""
     owners: tuple[Scope | None, ...] = ()
-    """The parallel scopes whose functions have a copy in their frame; None stands for the kernel's own function."""
+    """The parallel scopes whose functions have a copy in their frame; None is the kernel's own function."""
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,9 @@ class NestWalk(ABC):
 
     def __init__(self, known: dict[int, int], extents: list[int]) -> None:
         self.known = known
-        """Values of the induction variables that are constant at this point, by depth."""
+        """Values of the induction variables that are constant at this point, keyed by depth."""
         self.extents = extents
-        """Extents of the open scopes, by depth."""
+        """Extents of the open scopes, keyed by depth."""
         self._bounds: dict[Scope, LoopBounds] = {}
 
     # Methods that a backend implements
@@ -141,7 +141,7 @@ class NestWalk(ABC):
 
 @dataclass(frozen=True, slots=True)
 class LoopBounds:
-    """The guard of a scope, by kind of check. The scope runs over `max(lows) <= i < min(highs)`."""
+    """The guard of a scope, keyed by kind of check. The scope runs over `max(lows) <= i < min(highs)`."""
 
     outer: tuple[Expr, ...]
     """Constraints `e >= 0` without the scope's own variable: checked once, before the scope."""

@@ -1,10 +1,11 @@
 """Placement of barriers, and of waits for asynchronous copies, in a block.
 
-Two statements that touch one cell of shared memory or of the heap, one of them writing, are kept in order because one
-thread runs both, or by a barrier between the nodes of their innermost common scope. A barrier stands at the level of
-that scope, so every thread that runs the two statements runs the barrier too. In a loop, the statement of the later
-iteration may come first in the text; then the barrier may stand anywhere on the way around the loop. `Collisions`
-determines exactly which statements meet in which iterations, so that double buffering costs one barrier.
+Two statements that touch one cell of shared memory or of the heap, at least one of them writing, keep their order
+because one thread runs both, or because of a barrier between the nodes of their innermost common scope. A barrier
+stands at the level of that scope, so every thread that runs the two statements runs the barrier too. In a loop, the
+statement of the later iteration may come first in the text; then the barrier may stand anywhere on the way around the
+loop. `Collisions` determines exactly which statements meet in which iterations, so that double buffering costs one
+barrier.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pdojo.dialect.rules.block_threads import threads_of
 from pdojo.dialect.view.nest import Leaf, Nest, Node, Scope
 
 Body: TypeAlias = Scope | None
-"""A scope whose nodes run one after the other; None stands for the nodes that each block of a launch runs."""
+"""A scope whose nodes run one after the other; None is the body of a launch: the nodes that each block runs."""
 _LOOPS = (Mapping.SEQUENTIAL, Mapping.UNROLL)
 _SEARCHED = 12
 """Largest number of places for which all sets of barriers are tried."""
@@ -33,7 +34,7 @@ _FARTHEST = 4
 
 @dataclass
 class Synchronisation:
-    """Barriers, waits and ends of copy groups, by the node that they stand before or after."""
+    """Barriers, waits and ends of copy groups, keyed by the node that they stand before or after."""
 
     barriers: dict[Node, int] = field(default_factory=dict[Node, int])
     """The threads that wait for each other before a node: all of the block, or a part of a warp."""

@@ -115,7 +115,7 @@ class BlockWalk(NestWalk, Generic[ConditionT]):
 
     @contextmanager
     def restricted(self, constraints: Sequence[Expr]) -> Generator[None]:
-        """A context in which appended code runs only if all constraints hold; pieces check the thread's."""
+        """A context in which appended code runs only if all constraints hold; its pieces check the thread."""
         opened = self.opened
         apart = [c for c in constraints if isinstance(opened, Scope) and _on_thread(c, opened)]
         rest = [c for c in constraints if c not in apart]

@@ -21,7 +21,7 @@ class DeviceCode(FunctionText):
     own: dict[Buffer, Own] = field(default_factory=dict[Buffer, Own])
     """The part of each buffer that a thread owns."""
     copies: Mapping[Buffer, Copies] = field(default_factory=dict[Buffer, Copies])
-    """Heap buffers of which threads or blocks have copies."""
+    """Heap buffers with a copy for each thread or block."""
     loaded: dict[Access, str] = field(default_factory=dict[Access, str])
     """Accesses whose element in the current lane is already in a variable."""
 

@@ -154,7 +154,7 @@ class DeviceFunction(BlockWalk[str], LoopText):
         return LaunchText(name, text, found, shared, arrays, has_workspace, variables)
 
     def _shared_lines(self) -> list[str]:
-        """Lines of a comment that lists the contents of shared memory, by the names in the code."""
+        """Lines of a comment that lists the contents of shared memory, keyed by the names in the code."""
         names = self.kernel.names
         held = [f"{names[b]} {layout_of(self.nest, b).size_bytes}" for b in self.buffers if b.memory is Memory.SHARED]
         width = self.launch.threads

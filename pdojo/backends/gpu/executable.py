@@ -158,7 +158,7 @@ class GpuKernel:
         return DeviceCall(self, addresses, workspace)
 
     def random_inputs(self, seed: int = 0) -> dict[str, NDArray[Any]]:
-        """Random host arrays for the kernel's inputs, by name, determined by `seed`."""
+        """Random host arrays for the kernel's inputs, keyed by name, determined by `seed`."""
         from pdojo.backends.measure.arrays import random_arguments
 
         return random_arguments(self.parameters, seed)

@@ -186,7 +186,7 @@ class Fibers:
 
 
 def compilers() -> dict[str, list[str]]:
-    """Commands of the installed C++ compilers, by name, without file arguments."""
+    """Commands of the installed C++ compilers, keyed by name, without file arguments."""
     found = {name: [path] for name in ("g++", "clang++") if (path := shutil.which(name)) is not None}
     if find_spec("ziglang") is not None:
         found["zig"] = [sys.executable, "-m", "ziglang", "cc"]

@@ -53,7 +53,7 @@ class HipImage:
     log: str
     """Clang's messages."""
     kernels: dict[str, Resources]
-    """The resources of each kernel, by its symbol."""
+    """The resources of each kernel, keyed by its symbol."""
     assembly: str
     """The machine code as assembly text."""
 

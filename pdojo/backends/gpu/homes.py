@@ -73,7 +73,7 @@ class Workspace:
     """Offset of each buffer in bytes."""
     size_bytes: int
     copies: Mapping[Buffer, Copies]
-    """Buffers of which threads or blocks have copies."""
+    """Buffers with a copy for each thread or block."""
 
 
 def workspace_of(nest: Nest) -> Workspace:
@@ -106,7 +106,7 @@ def outlives_launches(nest: Nest, buffer: Buffer) -> bool:
 
 
 def shared_offsets(sizes: Sequence[tuple[str, int]]) -> tuple[list[int], int]:
-    """Byte offsets of arrays in a block's shared memory, by element types and sizes; and the total size."""
+    """Byte offsets of arrays in a block's shared memory, keyed by element types and sizes; and the total size."""
     offsets: list[int] = []
     total = 0
     for dtype, size in sizes:

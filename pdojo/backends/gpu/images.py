@@ -26,7 +26,7 @@ class Image:
     data: bytes = field(repr=False)
     """The driver's input: a cubin, or a code object."""
     kernels: dict[str, Resources]
-    """The resources of each kernel, by its symbol."""
+    """The resources of each kernel, keyed by its symbol."""
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads."""

@@ -40,7 +40,7 @@ class Launch:
     threads: int
     """Number of threads of a block."""
     strides: dict[Scope, int]
-    """The number of consecutive threads that run one iteration, by thread scope."""
+    """The number of consecutive threads that run one iteration, keyed by thread scope."""
     collectives: Collectives
     """The scopes that the threads of a warp compute together."""
 
@@ -68,7 +68,7 @@ class Launch:
     def group(self, chain: Sequence[Scope]) -> int:
         """The number of consecutive threads that cover all those running one instance of a chain's inside.
 
-        Threads beyond those of a warp scope run its inside, too, on their own registers.
+        Threads of a warp that no iteration of a warp scope needs run its body, too, on their own registers.
         """
         around = list(threads_of(chain))
         if not around:

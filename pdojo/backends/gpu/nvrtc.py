@@ -72,7 +72,7 @@ class CudaImage:
     log: str
     """The messages of NVRTC and ptxas."""
     kernels: dict[str, Resources]
-    """The resources of each kernel, by its symbol."""
+    """The resources of each kernel, keyed by its symbol."""
 
 
 def compile_cuda(text: str, *, processor: str = "sm_90") -> CudaImage:

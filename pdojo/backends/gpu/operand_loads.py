@@ -70,7 +70,7 @@ class MemoryOperand:
         return found
 
     def _place(self, element: Sequence[Expr]) -> Address:
-        """The address of the element at an index, whose variables are those of the scopes and the lane."""
+        """The address of the element at an index over the variables of the scopes and of the lane."""
         around, extents = self._around()
         index = dict(zip(self.spread.depths, element, strict=True))
         access = self.spread.access

@@ -83,7 +83,7 @@ class Vendor:
     remedy: str
     """Instructions to install the library."""
     calls: Mapping[str, str]
-    """The vendor's symbols, by the names in `SIGNATURES`."""
+    """The vendor's symbols, keyed by the names in `SIGNATURES`."""
     attributes: Mapping[str, int]
     """Attribute numbers of a device, by the fields of `driver.DeviceInfo`."""
     context_get: str
@@ -171,6 +171,6 @@ REMEDIES: Mapping[int, str] = {
     716: "a kernel accessed a misaligned vector; this process cannot use the device any more",
     719: "a kernel failed; this process cannot use the device any more",
     803: "the driver and its library have different versions: restart the system",
-    804: "the library of the driver that was loaded is not that of the driver: look at LD_LIBRARY_PATH",
+    804: "the loaded driver library has another version than the driver: look at LD_LIBRARY_PATH",
 }
 """Remedies, by error number."""

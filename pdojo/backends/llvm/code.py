@@ -78,11 +78,11 @@ class FunctionCode:
         self.region.add_block(self.block)
         self.levels = [Level(entry)]
         self.known: dict[int, int] = {}
-        """Current values of the unrolled scopes' induction variables, by depth."""
+        """Current values of the induction variables of unrolled scopes, keyed by depth."""
         self.variables: dict[int, tuple[SSAValue, int]] = {}
-        """The other induction variables, by depth: the SSA value and the index of its level."""
+        """The other induction variables, keyed by depth: the SSA value and the index of its level."""
         self.extents: list[int] = []
-        """Extents of the open scopes, by depth."""
+        """Extents of the open scopes, keyed by depth."""
 
     # Code at the current place
 
@@ -194,7 +194,7 @@ class FunctionCode:
         return root.values[key]
 
     def zeros(self, dtype: str, count: int) -> SSAValue:
-        """A vector of zeros of the memory type of `dtype`."""
+        """A vector of zeros, of the type that `dtype` has in memory."""
         return self.splat_constant(Constant(0, "i8" if dtype == "i1" else dtype), count)
 
     def _constant(self, key: Hashable, attribute: IntegerAttr | FloatAttr | DenseIntOrFPElementsAttr) -> SSAValue:

@@ -67,7 +67,7 @@ class Constants:
     """The arguments of the code that runs in every call: interface arrays and constants."""
 
     def computed(self, given: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """New arrays with the constants for some constant inputs, by name."""
+        """New arrays with the constants for some constant inputs, keyed by name."""
         arrays = {p.name: empty_for(p) if p.written else given[p.name] for p in self.binding.parameters}
         self.binding(**arrays)
         return {p.name: arrays[p.name] for p in self.binding.parameters if p.written}
@@ -161,7 +161,7 @@ class LoadedKernel:
         return BoundKernel(self, {name: _copied(each) if name in inputs else each for name, each in held.items()})
 
     def bound_constants(self, /, **named: AnyArray) -> dict[str, NDArray[Any]]:
-        """The constants that calls read, by name: computed ones, and constant inputs as they are, not copied.
+        """The constants that calls read, keyed by name: computed ones, and constant inputs as they are, not copied.
 
         Raises UsageError as `bind_constants` does.
         """
@@ -200,7 +200,7 @@ class LoadedKernel:
         return run_together if self._concurrent else run
 
     def random_inputs(self, seed: int = 0) -> dict[str, NDArray[Any]]:
-        """Aligned random arrays for the kernel's inputs, by name, determined by `seed`."""
+        """Aligned random arrays for the kernel's inputs, keyed by name, determined by `seed`."""
         from pdojo.backends.measure.arrays import random_arguments
 
         return random_arguments(self.parameters, seed)
@@ -248,7 +248,7 @@ class BoundKernel:
 
     kernel: LoadedKernel
     held: dict[str, NDArray[Any]]
-    """The constant inputs and the constants that every call reads, by name."""
+    """The constant inputs and the constants that every call reads, keyed by name."""
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -285,7 +285,7 @@ class Executable(LoadedKernel):
     """
 
     native: Native = field(kw_only=True)
-    """The code. The code that computes constants is that of `constants.binding`."""
+    """The code. `constants.binding` is the code that computes the constants."""
 
     @property
     def llvm_ir(self) -> str:

@@ -68,7 +68,7 @@ class Lowered:
     parallel: bool
     """Whether the functions call the OpenMP runtime."""
     used: dict[str, Intrinsic]
-    """The intrinsics that the kernel calls, by name."""
+    """The intrinsics that the kernel calls, keyed by name."""
 
 
 def lower_kernel(

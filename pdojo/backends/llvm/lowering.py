@@ -82,7 +82,7 @@ def _lower_one(kernel: KernelOp, features: Features, described: Machine | None) 
 
 
 def _intrinsics(nest: Nest, described: Machine | None) -> dict[str, Intrinsic]:
-    """The intrinsics of a machine, by name; none if the kernel uses none."""
+    """The intrinsics of a machine, keyed by name; none if the kernel uses none."""
     if not any(scope.intrinsic for scope in nest.scopes):
         return {}
     if described is None:

@@ -65,7 +65,7 @@ class Reach:
     plan: MemoryPlan
     idle: IdleLanes
     bases: dict[Buffer, SSAValue] = field(default_factory=dict[Buffer, SSAValue])
-    """Address of the first element, by buffer."""
+    """Address of the first element, keyed by buffer."""
     framed: set[Buffer] = field(default_factory=set[Buffer])
     """Buffers in this function's frame."""
     fence: bool = False

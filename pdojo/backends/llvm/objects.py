@@ -37,7 +37,7 @@ class ObjectCode:
     arguments: tuple[Parameter, ...]
     """The arrays that the function takes, in order."""
     binding: ObjectCode | None = None
-    """The code that computes the kernel's constants; None if it has none. `code` is then that of the rest."""
+    """The code that computes the kernel's constants; None if it has none. `code` then has the other functions."""
 
     def to_json(self) -> JSON:
         """A JSON object that `from_json` reads."""

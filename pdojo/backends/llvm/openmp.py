@@ -26,7 +26,7 @@ FUNCTIONS = (
 WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 """Environment variables that say how threads wait; if one is set, it counts."""
 _WAITS = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "1000"}
-"""Threads sleep; those of libgomp after a thousand looks for work, some 20 us."""
+"""Idle threads sleep; threads of libgomp first look for work a thousand times, some 20 us."""
 _SONAMES = ("libgomp.so.1", "libomp.so.5", "libomp.so", "libiomp5.so", "libomp.dylib")
 _STEMS = ("libgomp", "libomp", "libiomp5")
 
@@ -78,8 +78,8 @@ def start_threads() -> None:
 def runtime() -> OpenMpRuntime:
     """The OpenMP runtime of this process.
 
-    A loaded runtime takes precedence (PyTorch's over others), so that there is one team of threads; then the system's,
-    then an installed package's. Raises LoweringError if there is none.
+    A loaded runtime takes precedence (PyTorch's over others), so that there is one team of threads; then the runtime
+    of the system; then the runtime of an installed package. Raises LoweringError if there is none.
     """
     for candidate in _candidates():
         found = _load(candidate)

@@ -1,4 +1,4 @@
-"""The iterations of a parallel scope among the threads: contiguous shares, of which the last part is for everybody."""
+"""The iterations of a parallel scope: each thread has a contiguous share, whose last part any thread may take."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PIECES, COMMON = 16, 4
 FEWEST = 2 * PIECES
 """Fewest iterations of a scope with common pieces."""
 WORK = 1 << 19
-"""Fewest statements that a scope with common pieces runs: beside them, the runtime's time per piece is nothing."""
+"""Fewest statements in a scope with common pieces; with so many, the runtime's time per piece does not matter."""
 LOOP_FUNCTIONS: dict[str, llvm.LLVMFunctionType] = {
     "GOMP_loop_dynamic_start": llvm.LLVMFunctionType([i64, i64, i64, i64, POINTER, POINTER], i8),
     "GOMP_loop_dynamic_next": llvm.LLVMFunctionType([POINTER, POINTER], i8),

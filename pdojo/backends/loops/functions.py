@@ -18,7 +18,7 @@ from pdojo.math.functions import FUNCTIONS, Signature
 
 @lru_cache(maxsize=1)
 def standard_operations() -> dict[str, type[Operation]]:
-    """The operations of arith and math, by name."""
+    """The operations of arith and math, keyed by name."""
     return {op.name: op for dialect in (arith.Arith, math.Math) for op in dialect.operations}
 
 

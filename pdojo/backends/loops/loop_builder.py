@@ -32,7 +32,7 @@ class LoopBuilder(NestWalk):
         self.builder = Builder(InsertPoint.at_end(block))
         self.constants = Constants()
         self.variables: list[SSAValue] = list(variables)
-        """The variables of the open scopes, by depth."""
+        """The variables of the open scopes, keyed by depth."""
 
     # Methods that a subclass implements
 

@@ -51,7 +51,7 @@ class _LoopLowering(LoopBuilder):
             yield True
 
     def memory(self, access: Access, leaf: Leaf) -> SSAValue:
-        """The memref of the copy of the buffer for the iterations around the statement."""
+        """The buffer's copy, as a memref, for the iterations around the statement."""
         buffer = access.array.buffer
         return self.memories[buffer, self._home(buffer, leaf)]
 

@@ -25,20 +25,20 @@ GUARD_BYTES = 4096
 """Bytes before and after every array that no candidate may change."""
 _GUARD = 0xA5
 _POISON = {"f64": np.nan, "f32": np.nan, "f16": np.nan, "bf16": 0x7FC1, "i1": True}
-"""Contents of outputs before a call, by element type; integer types not listed here get the guard's pattern."""
+"""Contents of outputs before a call, keyed by element type; integer types not listed here get the guard's pattern."""
 
 
 def random_inputs(
     parameters: Sequence[Parameter], seed: int, ranges: Sequence[tuple[str, float, float]] = ()
 ) -> dict[str, NDArray[Any]]:
-    """A random array for each `in` and `inout` parameter, by name; a seed always gives the same arrays.
+    """A random array for each `in` and `inout` parameter, keyed by name; a seed always gives the same arrays.
 
     Floating-point elements follow the standard normal distribution, integers lie in [-8, 8), booleans are fair; the
     elements of arrays that `ranges` names are uniform in [low, high). Raises UsageError for a name in `ranges` that is
     no input, and for a negative seed.
     """
     if seed < 0:
-        raise UsageError(f"a seed is not negative, as {seed} is")
+        raise UsageError(f"a seed must be at least 0, not {seed}")
     read = [p for p in parameters if p.intent is not Intent.OUT]
     between = {name: (low, high) for name, low, high in ranges}
     unknown = between.keys() - {p.name for p in read}
@@ -93,7 +93,7 @@ class ArraySet:
 
     parameters: tuple[Parameter, ...]
     inputs: dict[str, NDArray[Any]]
-    """The contents of `in` and `inout` arrays before a call, by name."""
+    """The contents of `in` and `inout` arrays before a call, keyed by name."""
     alignment: int = 64
 
     def __post_init__(self) -> None:
@@ -144,7 +144,7 @@ class ArraySet:
             if (memory[: span.start] != _GUARD).any():
                 return f"memory before array '{parameter.name}' was written"
             if (memory[span.stop :] != _GUARD).any():
-                return f"memory behind array '{parameter.name}' was written"
+                return f"memory after array '{parameter.name}' was written"
             if parameter.intent is Intent.IN and _checksum(array) != self._sums[parameter.name]:
                 return f"input array '{parameter.name}' was written"
         return None

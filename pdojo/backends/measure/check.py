@@ -30,7 +30,7 @@ from pdojo.dialect.semantics.rounding import from_interface
 from pdojo.dialect.view.nest import Leaf, Nest
 
 EPSILON = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
-"""Distance from 1 to the next value, by element type."""
+"""Distance from 1 to the next value, keyed by element type."""
 _ROUNDED = ("arith.addf", "arith.mulf")
 """Accumulations whose order matters."""
 _TF32 = 16 * 2.0**-10
@@ -46,7 +46,7 @@ class Rounding:
     terms: int = 0
     """Number of terms of the longest chain of rounded accumulations."""
     types: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The least precise type of the values that an array is computed from, by array; missing arrays have their own."""
+    """The least precise type that an array is computed from, keyed by array; missing arrays have their own."""
     short: frozenset[str] = frozenset()
     """Arrays computed from sums of products whose factors may be rounded to tf32."""
 

@@ -18,7 +18,7 @@ from pdojo.dialect.attributes import Intent
 from pdojo.dialect.semantics.rounding import INTERFACE
 
 Side: TypeAlias = Literal["before", "behind"]
-"""The guarded end of an array: an access before its first byte, or behind its last byte."""
+"""The guarded end of an array: an access before its first byte, or after its last byte."""
 SIDES: tuple[Side, ...] = ("before", "behind")
 
 PAGE = mmap.PAGESIZE
@@ -77,7 +77,7 @@ class GuardedArray:
         if (self._memory[self._inner.start : self._span.start] != _FILL).any():
             return f"memory before array '{name}' was written"
         if (self._memory[self._span.stop : self._inner.stop] != _FILL).any():
-            return f"memory behind array '{name}' was written"
+            return f"memory after array '{name}' was written"
         return None
 
 

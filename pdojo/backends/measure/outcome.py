@@ -75,7 +75,7 @@ class Success(Outcome, ABC):
     @property
     @abstractmethod
     def figures(self) -> Mapping[str, str]:
-        """The cost and other results of the run as text, by column heading."""
+        """The cost and other results of the run as text, keyed by column heading."""
 
     @property
     def rightness(self) -> str:
@@ -96,7 +96,7 @@ class Ok(Success):
     sets: int
     """Number of array sets that the calls rotate over; 1 unless measured cold."""
     foreign_load: float | None
-    """Average number of processors that other processes used meanwhile; None if the system does not report it."""
+    """Average number of processors that other processes used during it; None if the system does not report it."""
     compile_seconds: float
     check: Check | None
     """None if the result was not checked."""
@@ -203,7 +203,7 @@ class SimulatedOnSnitch(Simulated):
     width: int
     """Bytes of the element type of the peak that `fraction_of_peak` refers to."""
     stalls: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Cycles in which the FP subsystem stalled, by cause."""
+    """Cycles in which the FP subsystem stalled, keyed by cause."""
 
     @property
     def figures(self) -> Mapping[str, str]:
@@ -218,7 +218,7 @@ class SimulatedOnSnitch(Simulated):
 
     @property
     def fraction_of_peak(self) -> float:
-        """Floating-point operations per cycle over the peak, that of fused multiply-adds of full width."""
+        """Floating-point operations per cycle as a share of the peak, fused multiply-adds of full width."""
         return self.flops * self.width / (16 * self.cycles)
 
     @property

@@ -41,7 +41,7 @@ class Options:
     seed: int = 0
     """Seed of the random inputs."""
     ranges: tuple[tuple[str, float, float], ...] = ()
-    """Intervals [low, high) of uniform inputs, by array name; other arrays follow the distribution of their type."""
+    """Intervals [low, high) of uniform inputs, keyed by array; other arrays follow the distribution of their type."""
     total: float | None = None
     """Seconds for the samples of all contenders together: no turn but the first begins later. A contender that gets no
     sample within it has the outcome `Timeout`. None: only `budget` limits."""

@@ -48,7 +48,7 @@ class WarmUp:
     fastest: float
     """Time per call in the fastest window."""
     is_steady: bool
-    """Whether the last two windows agree; False if the warm-up ended by its time limit."""
+    """Whether the last two windows agree; False if the warm-up reached its time limit."""
 
 
 @dataclass

@@ -69,9 +69,9 @@ class Worker:
     limit of its own), and never more than this process may. It runs on `processors` (None: all that are allowed) with
     its threads bound to them, and ends with its parent.
     `compiler`, `peers` and `references` are `module:function` paths of the code that it uses; `session` is the path of
-    the measuring class, `simulator` that of a `tools.SimulateFunction`. These paths come from the program that creates
-    the worker and from the subclasses of backends, never from data. A worker is not safe for use from several threads
-    at once.
+    the measuring class, `simulator` the path of a `tools.SimulateFunction`. These paths come from the program that
+    creates the worker and from the subclasses of backends, never from data. A worker is not safe for use from several
+    threads at once.
     """
 
     compiler: ClassVar[str | None] = None

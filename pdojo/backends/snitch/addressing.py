@@ -1,9 +1,9 @@
 """Addresses of elements: pointers that loops advance, and index expressions as integers.
 
 A pointer serves all accesses whose addresses differ by a constant that loads and stores can encode. It is set before
-the outermost loop that changes it. At the end of each loop's body, one instruction advances it by the step of that
-loop's variable, minus the distance that the inner loops have added. Divisions of variables are computed at the start of
-the innermost loop whose variable they use.
+the outermost loop that changes it. At the end of each loop's body, one instruction adds the stride of that loop's
+variable, minus the distance that the inner loops have already added. Divisions of variables are computed at the start
+of the innermost loop whose variable they use.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Addresses:
         self._pointers: dict[Hashable, list[_Pointer]] = {}
 
     def loops(self) -> dict[int, Frame]:
-        """The open loops by depth."""
+        """The open loops, keyed by depth."""
         return {f.depth: f for f in self.code.frames if f.depth is not None}
 
     def place(self, root: Root, expression: Expr) -> OffsetAddress:
@@ -110,7 +110,7 @@ class Addresses:
         return self.code.add_immediate(base, offset, Register("x", area=base.area))
 
     def _advance(self, pointer: Register, steps: Mapping[int, int], first: int) -> None:
-        """Append code by which each open frame from `first` on advances the pointer by its step per iteration."""
+        """Append code in each open frame from `first` on that adds the frame's stride to the pointer."""
         added = 0
         for position in range(len(self.code.frames) - 1, first - 1, -1):
             frame, step = self.code.frames[position], steps.get(position, 0)

@@ -104,7 +104,7 @@ def _body(loop: Line, following: Sequence[Line]) -> list[Line]:
 class _Block:
     block: Block
     values: dict[str, SSAValue]
-    """The latest values, by register name."""
+    """The latest values, keyed by register name."""
 
     def append_all(self, lines: list[Line]) -> None:
         position = 0
@@ -183,7 +183,7 @@ def _operation(line: Line, operands: list[SSAValue]) -> Operation:
 
 
 def _plain(line: Line, operands: list[SSAValue]) -> Operation:
-    """The operation of an instruction, built by its base class's constructor."""
+    """The operation of an instruction, built with the constructor of its base class."""
     immediate = line.immediate
     kind = operations()[line.name]
     make = cast(Callable[..., Operation], kind)

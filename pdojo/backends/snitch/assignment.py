@@ -56,7 +56,7 @@ def check(assignment: Assignment) -> None:
         for register in numbering.members(wrong):
             name = assignment.name(register)
             assert register.fixed, f"{instruction} does not find its operand in {name}"
-            assert name in ("zero", "sp"), f"{instruction} does not find what was passed in {name}"
+            assert name in ("zero", "sp"), f"{instruction} does not find the value that was passed in {name}"
 
 
 def _after(

@@ -51,7 +51,7 @@ class Item:
     needs: int = 0
     """Number of items that must come before."""
     after: dict[int, bool] = field(default_factory=dict[int, bool])
-    """Items that must come later, by index; True if they wait for the result."""
+    """Items that must come later, keyed by index; True if they wait for the result."""
     is_float: bool = field(init=False)
     """Whether it is one instruction of the floating-point unit."""
     size: int = field(init=False)
@@ -59,9 +59,9 @@ class Item:
     uses_unit: bool = field(init=False)
     """Whether the floating-point unit executes any of the instructions."""
     forwards: Sequence[Change] = field(init=False)
-    """Changes of the registers in use when a walk forwards passes the item, by kind of register."""
+    """Changes of the registers in use when a walk forwards passes the item, keyed by kind of register."""
     backwards: Sequence[Change] = field(init=False)
-    """Changes of the registers in use when a walk backwards passes the item, by kind of register."""
+    """Changes of the registers in use when a walk backwards passes the item, keyed by kind of register."""
 
     def __post_init__(self) -> None:
         # Computed once, because dozens of candidate orders use these values.

@@ -48,7 +48,7 @@ class Cells:
 
     nest: Nest
     known: dict[int, int]
-    """Values of the induction variables that are constant at this point, by depth."""
+    """Values of the induction variables that are constant at this point, keyed by depth."""
     packed: set[Buffer] = field(default_factory=set[Buffer])
     """Buffers whose registers hold as many elements as fit."""
     _layouts: dict[Buffer, BufferLayout] = field(default_factory=dict[Buffer, BufferLayout])

@@ -70,7 +70,7 @@ class CodeLine:
 
 
 class RareLabel(str):
-    """A label behind code that hardly ever runs, because a branch skips it."""
+    """A label after code that a branch almost always skips."""
 
     __slots__ = ()
 
@@ -166,10 +166,10 @@ class SnitchCode:
 
     @contextmanager
     def rarely(self, what: str, condition: Callable[[str], None]) -> Generator[Mapping[Hashable, Register]]:
-        """A context in which appended code hardly ever runs; `condition` appends the branch to the label behind it.
+        """A context in which appended code hardly ever runs; `condition` appends the branch to its end.
 
         Its constants are computed in the code itself, so that they take no registers elsewhere; yields them. The first
-        use of a constant must not be behind a branch inside. `what` is part of the label's name.
+        use of a constant must not be in a branch inside. `what` becomes part of the label's name.
         """
         behind = RareLabel(self.label(what))
         condition(behind)

@@ -1,9 +1,9 @@
 """Waits before packed divisions and roots for scalar ones that may be in the divider.
 
-Each lane has a divider, and scalar operations use that of the lowest lane only. A packed operation that comes while a
-scalar one is there makes the upper lanes repeat results (`simulator.float_unit`). Reading the scalar result waits until
-it, and all before it, have left the divider. The checks are in the finished code, whose registers have names, because
-reordering and allocation decide what comes before a packed division.
+Each lane has a divider; scalar operations use only the divider of the lowest lane. A packed operation that comes while
+a scalar one is there makes the upper lanes repeat results (`simulator.float_unit`). Reading the scalar result waits
+until it, and all before it, have left the divider. The checks are in the finished code, whose registers have names,
+because reordering and allocation decide what comes before a packed division.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ ALIGNMENT = 64
 CALLER = 1 << 10
 """Bytes above the stack pointer that belong to the caller's frame."""
 _POISON = np.uint16(0xFFFE)
-"""Contents of unwritten memory: a NaN for every float type, and different from all ones for integers."""
+"""Contents of unwritten memory: a NaN of every float type, and an integer whose bits are not all ones."""
 _IN_REGISTERS = 8
 """Number of arguments in registers (a0 to a7); the others are on the stack."""
 

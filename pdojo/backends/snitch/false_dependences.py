@@ -18,7 +18,7 @@ from pdojo.snitch_sim.simulator.configuration import Timing
 _MULTIPLICATIONS = frozenset(("mul", "mulh", "mulhsu", "mulhu"))
 _DIVISIONS = frozenset(("div", "divu", "rem", "remu"))
 _LONG = 16
-"""Instructions that are looked at behind a division, and behind a result of the floating-point unit."""
+"""Number of instructions examined after a division, and after a result of the floating-point unit."""
 
 
 def false_dependences(

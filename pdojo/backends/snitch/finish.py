@@ -44,7 +44,7 @@ class _StackFrame:
         self.saves_at = 8 * slots
         self.arrays_at = self.saves_at + 8 * len(self.saved)
         if self.arrays_at > _REACH:
-            raise LoweringError(f"kernel '{name}': {slots} values do not fit in registers, more than the stack reaches")
+            raise LoweringError(f"kernel '{name}': {slots} spilled values are more than a stack frame can address")
         used = self.arrays_at + arrays_bytes
         self.size = -(-used // _ALIGNMENT) * _ALIGNMENT
 

@@ -7,7 +7,7 @@ from pdojo.snitch_sim.simulator.configuration import CROSSINGS, Timing
 
 _SIMPLE = ("fmin", "fmax", "fsgnj", "fsgnjn", "fsgnjx", "fmv")
 _QUEUE = 1
-"""Cycles in the ring, or behind instructions in the ring, of moves to integer registers."""
+"""Cycles that moves to integer registers spend in the ring, or wait for instructions in the ring."""
 _PORT = 2
 """Assumed cycles that a load waits for the write port of the registers, because results of the unit come first."""
 _DIVIDED = 16

@@ -45,7 +45,7 @@ class Flow:
 
     @cached_property
     def depths(self) -> list[int]:
-        """The number of loops around each position, by position."""
+        """The number of loops around each position, keyed by position."""
         changes = [0] * (len(self.code) + 1)
         for position, following in enumerate(self.successors):
             for target in following:
@@ -61,7 +61,7 @@ class Flow:
 
 
 def frequency(depth: int) -> float:
-    """An assumed number of runs of code with a number of loops around it."""
+    """The assumed number of runs of code inside of this number of loops."""
     return 10.0 ** min(depth, 8)
 
 
@@ -71,7 +71,7 @@ def tracked(registers: Sequence[Register]) -> list[Register]:
 
 
 class Numbering:
-    """A numbering of registers, for sets of registers as bits of integers."""
+    """Numbers of registers; sets of registers are integers with these bits."""
 
     def __init__(self, code: Sequence[CodeLine]) -> None:
         """Number all registers in the order of their first occurrence in the code."""

@@ -92,7 +92,7 @@ class _Code(Values[Value]):
         """The branch that is taken if the argument is a number; None if no maximum or minimum may have lost its NaN."""
 
     def _compared(self, x: Register, dtype: str) -> tuple[str, tuple[Register, ...]]:
-        """Compare a number with itself, by instructions that do not wait until the floating-point unit is idle."""
+        """Compare a number with itself, using instructions that do not wait until the floating-point unit is idle."""
         code, numbers = self.functions.code, self.functions.numbers
         if dtype == "f32":
             doubled = code.x("slli", code.x("fmv.x.w", x), immediate=1)

@@ -106,7 +106,7 @@ class _FloatMac(riscv_snitch.RdRsRsAccumulatingFloatOperationWithFastMath):
 
 
 def _defined(name: str, base: type[Operation]) -> type[Operation]:
-    """An operation like those of the base class, with another name."""
+    """An operation of the base class with another name."""
     effects = [MemoryReadEffect()] if name in _LOADS else [MemoryWriteEffect()] if name in _STORES else []
     traits = traits_def(RegisterAllocatedMemoryEffect(), *effects)
     members = {"name": f"snitchx.{name}", "traits": traits, "__module__": __name__}
@@ -181,7 +181,7 @@ class ScfgrOp(RISCVInstruction):
 
 @irdl_op_definition
 class FenceOp(RISCVInstruction):
-    """Wait until all loads and stores are done, including those of the floating-point unit."""
+    """Wait until all loads and stores are done, including the floating-point unit's."""
 
     name = "snitchx.fence"
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
@@ -232,7 +232,7 @@ class FrepNestOp(RISCVInstruction):
 
     @property
     def max_inst(self) -> int:
-        """Number of instructions to repeat, including those of the inner loop once, without its loop instruction."""
+        """Number of instructions to repeat; an inner loop's instructions count once, without its loop instruction."""
         loops = riscv_snitch.FRepOperation, FrepNestOp
         return sum(1 for op in self.body.walk() if isinstance(op, RISCVInstruction) and not isinstance(op, loops))
 
@@ -255,7 +255,7 @@ TABLE: dict[str, type[Operation]] = {
     )
     for name in names
 }
-"""Operations derived from base classes, by mnemonic."""
+"""Operations derived from base classes, keyed by mnemonic."""
 
 SNITCHX = Dialect("snitchx", [*TABLE.values(), FenceOp, FrepNestOp, FrepNestYieldOp, LaOp, ScfgrOp], [])
 """The dialect of instructions that xDSL lacks."""

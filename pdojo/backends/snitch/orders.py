@@ -29,14 +29,14 @@ _READY = 24
 
 @dataclass
 class ScheduledBlock:
-    """A block and what limits its orders."""
+    """A block, and the resources that limit its order."""
 
     items: list[Item]
     live: frozenset[Register]
     """Registers whose values at the start are needed."""
     live_out: frozenset[Register]
     room: dict[str, int]
-    """Number of registers by kind, or the number in use in the text's order if that is larger."""
+    """Number of registers, keyed by kind, or the number in use in the text's order if that is larger."""
     timing: Timing
 
     @cached_property
@@ -171,7 +171,7 @@ class Walk:
         if found is None:
             found = self.operands[number] = self._operands(number)
         core = max(self.core + 1, found[0])
-        # A branch item delays the core by its integer operands only.
+        # A branch delays the core only until its integer operands are ready.
         unit = max(self.unit + 1, core + 1, found[1])
         return core, max(unit, self.taken) if self.block.divisions[number] else unit
 

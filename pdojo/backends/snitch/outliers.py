@@ -2,7 +2,7 @@
 
 Most arguments of `exp` are of moderate size, and need neither limits nor a test for NaN. The results of a few copies of
 a statement are computed as if all arguments were moderate. A sum of squares that is small enough shows that they are;
-otherwise each result is made right by itself. Results are written behind the test.
+otherwise each result is made right by itself. Results are written after the test.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Outliers:
     code: SnitchCode
     numbers: Numbers
     known: dict[int, int]
-    """Values of the unrolled induction variables, by depth."""
+    """Values of the unrolled induction variables, keyed by depth."""
     collects: bool = False
     """Whether results wait for each other; False: each is tested at once. Waiting results are of one function."""
     results: list[Result] = field(default_factory=list[Result])
@@ -50,7 +50,7 @@ class Outliers:
             self._settle()
 
     def finish(self, target: Value | None, write: Callable[[], None]) -> None:
-        """Append the write of a result to the register `target` or to memory: now, or behind the test."""
+        """Append the write of a result to the register `target` or to memory: now, or after the test."""
         if not self.collects:
             write()
             return

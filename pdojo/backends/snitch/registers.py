@@ -275,8 +275,8 @@ def _spill(code: list[CodeLine], spilled: Sequence[Register], function: SnitchCo
         if register.pinned:
             kind = "floating-point" if register.kind == "f" else "integer"
             raise LoweringError(
-                f"kernel '{name}': not enough {kind} registers for a hardware loop and what is kept around it; "
-                "unroll less, or keep less in registers"
+                f"kernel '{name}': not enough {kind} registers for a hardware loop and the values kept across "
+                "it; unroll less, or keep less in registers"
             )
     chosen = set(spilled)
     slots = {r: function.slot() for r in spilled if r.constant is None}

@@ -1,7 +1,7 @@
-"""Loops that begin with the divisions of the iteration before, so that the divider works beside the rest of the code.
+"""Loops that begin with the divisions of the previous iteration, so that the divider works during the other code.
 
 A body `A; B`, where B are the divisions and all that depends on them, becomes `A` before the loop, `B; A` in it, and
-`B` behind it. The order of execution is the same; only now the divisions and the code of the next iteration, which do
+`B` after it. The order of execution is the same; only now the divisions and the code of the next iteration, which do
 not wait for each other, are straight code, and can be interleaved.
 """
 
@@ -17,7 +17,7 @@ from pdojo.backends.snitch.latency import occupancy
 from pdojo.snitch_sim.simulator.configuration import Timing
 
 _FEWEST = 2
-"""Fewest divisions in a body; the rest of the code goes on beside a single one anyway."""
+"""Fewest divisions in a body; during a single one, the rest of the code runs anyway."""
 
 
 def rotated(code: Sequence[CodeLine], timing: Timing) -> list[CodeLine]:
@@ -38,7 +38,7 @@ def rotated(code: Sequence[CodeLine], timing: Timing) -> list[CodeLine]:
 
 
 def _loops(code: Sequence[CodeLine]) -> Iterator[tuple[int, list[Item], CodeLine]]:
-    """The loops whose body is one block: its position behind the label, its items, and the branch back."""
+    """The loops whose body is one block: its position after the label, its items, and the branch back."""
     for start, items in blocks(code):
         end = start + sum(len(i.instructions) for i in items)
         if start == 0 or end >= len(code):
@@ -83,7 +83,7 @@ def _closure(items: Sequence[Item], numbers: Sequence[int]) -> set[int]:
 
 
 def _clone(code: Sequence[CodeLine], times: Counter[Register]) -> list[CodeLine]:
-    """Copies of instructions, with labels and registers of their own for what stays inside.
+    """Copies of instructions; labels and registers that are used only inside get new names.
 
     `times` counts the instructions of the whole code with a register.
     """

@@ -69,7 +69,7 @@ def emit_again(
 
 
 class _Repair:
-    """One argument. Comparisons are those that do not wait until the floating-point unit is idle."""
+    """One argument. Only comparisons are used that do not wait until the floating-point unit is idle."""
 
     def __init__(self, code: SnitchCode, numbers: Numbers, result: Result) -> None:
         self.code, self.numbers, self.result = code, numbers, result

@@ -23,7 +23,7 @@ from pdojo.backends.snitch.orders import ScheduledBlock, walked
 from pdojo.snitch_sim.simulator.configuration import Timing
 
 _SLACK = (0, 2, 6)
-"""Registers to keep free, by number of failed attempts."""
+"""Registers to keep free, indexed by the number of failed attempts."""
 _ONCE = 4
 """Fewest cycles that a new order must save outside of loops."""
 _PARTS = 4

@@ -86,7 +86,7 @@ class Statements:
     def together(self, leaf: Leaf) -> Generator[None]:
         """A context for the unrolled copies of a statement: one test of arguments for several of them.
 
-        Their results are written behind the test. So copies that read the memory that others write are tested one by
+        Their results are written after the test. So copies that read the memory that others write are tested one by
         one, like those whose results need further instructions; a read of a register that is still to be written ends
         a group.
         """

@@ -204,7 +204,7 @@ class Regions:
         }
 
     def _wait_for_reads(self) -> None:
-        """Wait for all earlier floating-point instructions, by one more with an integer result."""
+        """Wait for all earlier floating-point instructions, with another one that has an integer result."""
         code, here = self.code, self.code.label("read")
         value = code.x("fmv.x.w", Register("f", "ft3"))
         code.emit("beq", (), (value, value), here)
@@ -229,7 +229,7 @@ class Regions:
         return is_late or not self._is_alone(one, region)
 
     def _is_alone(self, one: LaneStream, region: Scope) -> bool:
-        """Whether the stream's buffer has no other accesses in the nest than writes by the same stream register."""
+        """Whether all accesses to the stream's buffer in the nest are writes by the same stream register."""
         buffer = one.stream.access.array.buffer
         for leaf in leaves_of(region.chain[0]):
             if any(a.array.buffer is buffer for a in leaf.reads):
@@ -264,7 +264,7 @@ class Regions:
     # Configuration
 
     def _settings(self, one: LaneStream) -> dict[int, int]:
-        """The constants for a stream's configuration registers, by register."""
+        """The constants for a stream's configuration registers, keyed by register."""
         pattern = one.pattern
         bounds = list(reversed(pattern.bounds)) or [1]
         strides = list(reversed(pattern.strides)) or [0]

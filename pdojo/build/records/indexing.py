@@ -178,7 +178,7 @@ def pick_along(x: Values, indices: Values, axis: int) -> Values:
     types=ANY,
 )
 def one_hot(indices: Values, depth: int, axis: int, on: Values, off: Values) -> Values:
-    """One of two numbers, by indices."""
+    """One of two numbers, chosen by indices."""
     places = np.expand_dims(np.where(indices < 0, indices + depth, indices), axis)
     shape = [depth if d == axis else 1 for d in range(places.ndim)]
     return np.where(places == np.arange(depth).reshape(shape), on, off)

@@ -14,7 +14,7 @@ from pdojo.build.operator import array, call, operator
 
 Values = NDArray[Any]
 Spans = list[list[list[int]]]
-"""The elements of each window, by axis and place; elements outside of the image too."""
+"""The elements of each window, keyed by axis and place; elements outside of the image too."""
 
 
 def ends_of(padding: Any, rank: int) -> list[tuple[int, int]]:
@@ -42,7 +42,7 @@ def spans(
 
 
 def _inside(windows: Spans, place: Sequence[int], extents: Sequence[int]) -> list[list[int]]:
-    """The elements of a window that are in the image, by axis."""
+    """The elements of a window that are in the image, keyed by axis."""
     spanned: list[list[int]] = [axis[p] for axis, p in zip(windows, place, strict=True)]
     return [[e for e in each if 0 <= e < extent] for each, extent in zip(spanned, extents, strict=True)]
 

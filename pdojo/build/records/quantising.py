@@ -20,7 +20,7 @@ def _saturated(x: Values, zero: Values | None, dtype: str) -> Values:
     return np.clip(shifted, np.iinfo(kind).min, np.iinfo(kind).max).astype(kind)
 
 
-# Quotients by powers of 2 are exact, so that a tie is one in every type.
+# Quotients by powers of 2 are exact, so that ties are the same in every element type.
 _TIES = array("3 4", given=[0.25, 0.75, -0.25, 1.25, -0.75, 200, -200, 63.75, 64, -64.25, 0, 1e4])
 _HALF = array("", given=[0.5])
 
@@ -63,7 +63,7 @@ def dequantize(x: Values, scale: Values, zero: Values | None, computed: str) -> 
     types=("f32",),
 )
 def quantize_by_range(x: Values) -> list[Values]:
-    """Elements quantised by their own range, with scale and zero point."""
+    """Elements quantised over their own range, with scale and zero point."""
     least, most = min(x.min(), 0), max(x.max(), 0)
     scale = np.float32(most - least) / np.float32(255)
     zero: Values = np.clip(np.rint(-np.float32(least) / scale), 0, 255).astype(np.uint8)

@@ -145,7 +145,7 @@ def fills(writer: Leaf, write: Access) -> bool:
 def fills_box(place: Sequence[Expr], box: Sequence[int], extents: Sequence[int], depth: int = 0) -> bool:
     """Whether the scopes from `depth` on run through all places of a box.
 
-    That is certain if each dimension is an interval of variables of its own. `extents` are those of all scopes.
+    That is certain if each dimension is an interval of variables of its own. `extents` belong to all scopes.
     """
     used: set[int] = set()
     for expression, extent in zip(place, box, strict=True):

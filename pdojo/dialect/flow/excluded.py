@@ -77,7 +77,7 @@ def _needed(
 ) -> tuple[Instances, list[Use], tuple[Instance, Instance]] | None:
     """The needed instances of a statement in E, the array's uses, and one (write, reader); None if all are unneeded.
 
-    Instances name uses by number.
+    Instances refer to uses by their number.
     """
     array = leaf.output.array
     uses = element_uses(program.nest, array)

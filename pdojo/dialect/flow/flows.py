@@ -109,7 +109,7 @@ def uninitialised(
 ) -> tuple[Use, tuple[int, ...]] | None:
     """A read, with its iteration, of an element that no earlier instance writes; None if there is none.
 
-    `outside` and `operations` are those of `Uninitialised`. Raises Undecided.
+    `outside` and `operations` as in `Uninitialised`. Raises Undecided.
     """
     return decided("initialised", Uninitialised(uses, outside, operations))
 

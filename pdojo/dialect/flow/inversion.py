@@ -15,7 +15,7 @@ Equation: TypeAlias = tuple[Expr, Expr]
 
 
 def solve(equations: Sequence[Equation], extents: Sequence[int], given: Sequence[int]) -> dict[int, Expr]:
-    """The variables that the equations determine, by depth, as expressions over the given iteration.
+    """The variables that the equations determine, keyed by depth, as expressions over the given iteration.
 
     `extents` are the extents around the wanted iteration, `given` those around the given one. In `c1 * a1 + c2 * a2 =
     e` with |c1| greater than the largest |c2| * a2, a1 and a2 are the digits of e.

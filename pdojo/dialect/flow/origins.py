@@ -112,8 +112,8 @@ class Origins:
     ) -> Iteration | None:
         """An iteration of the read whose value is not made of exactly `parts`; None if all values are.
 
-        A part is a write and its iterations, as expressions over the read's iteration; None stands for every iteration
-        of a scope. The value of a read is the last plain write of the element before it, and all accumulations since.
+        A part is a write and its iterations, as expressions over the read's iteration; None means every iteration of a
+        scope. The value of a read is the last plain write of the element before it, and all accumulations since.
         """
         named = tuple((write, tuple(at)) for write, at in parts)
         return self._ask("partial", (read, named), uses, lambda: _partial(uses, read, named))

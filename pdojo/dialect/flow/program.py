@@ -61,7 +61,7 @@ def _describe(access: Access, writes: bool, iteration: tuple[int, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisCache:
-    """Answers about the states of a game, by the content of the questions.
+    """Answers about the states of a game, keyed by the content of the questions.
 
     Answers about one program only are in `Program.once`; those about a nest or a buffer in `excerpts` or `remembered`,
     by content. Facts about nodes and uses of buffers that a move does not change stay with the view.
@@ -295,7 +295,7 @@ class Program:
         return self.storage.violation(uses, host.reuse, None, caller_of(host))
 
     def merging_violation(self, guest: Array, host: Array) -> Reason | None:
-        """The violation if each element of `guest` is stored as that of `host`, of the same shape; or None."""
+        """The violation if `guest` is stored in the elements of `host`, an array of the same shape; or None."""
         users = {leaf for array in (guest, host) for leaf, _ in accesses_of(self.nest, array.buffer)}
         ordered = sorted(users, key=lambda leaf: leaf.order)
         uses = [use for leaf in ordered for use in self.element_uses[leaf] if use.memory in (guest, host)]

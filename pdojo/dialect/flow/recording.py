@@ -182,7 +182,7 @@ class _Origins(Origins):
 def _said_writers(uses: Sequence[Use], number: int, _: tuple[object, ...], result: object) -> tuple[str, str]:
     writers, complete = cast(tuple[tuple[int, ...], bool], result)
     named = ", ".join(describe_access(uses[w].access) for w in writers) or "none"
-    rest = "" if complete else "; some elements are not written before"
+    rest = "" if complete else "; some elements were not written before"
     return f"which writes reach the read of {describe_access(uses[number].access)}?", f"{named}{rest}"
 
 
@@ -201,12 +201,12 @@ def _said_change(uses: Sequence[Use], number: int, question: tuple[object, ...],
 
 
 def _said_reader(uses: Sequence[Use], number: int, _: tuple[object, ...], result: object) -> tuple[str, str]:
-    text = f"who reads what the write of {describe_access(uses[number].access)} leaves?"
+    text = f"which op reads the values that the write of {describe_access(uses[number].access)} leaves?"
     return text, "no other op" if result is None else describe_access(uses[cast(int, result)].leaf.output)
 
 
 def _said_remains(uses: Sequence[Use], number: int, _: tuple[object, ...], result: object) -> tuple[str, str]:
-    return f"does {describe_access(uses[number].access)} keep what is written?", "yes" if result else "no"
+    return f"does {describe_access(uses[number].access)} keep the written values?", "yes" if result else "no"
 
 
 def _said_carried(uses: Sequence[Use], depth: int, _: tuple[object, ...], result: object) -> tuple[str, str]:
@@ -222,19 +222,20 @@ def _said_partial(uses: Sequence[Use], number: int, question: tuple[object, ...]
 
 
 def _said_unwritten(uses: Sequence[Use], number: int, _: tuple[object, ...], result: object) -> tuple[str, str]:
-    text = f"is every element written that {describe_access(uses[number].access)} would also read?"
+    text = f"are all further elements of {describe_access(uses[number].access)} written before it reads them?"
     return text, "yes" if result is None else f"no: iteration {_tuple(cast(tuple[int, ...], result))}"
 
 
 def _said_sources(uses: Sequence[Use], number: int, _: tuple[object, ...], result: object) -> tuple[str, str]:
     writes, complete = cast(tuple[tuple[tuple[int, str], ...], bool], result)
     named = ", ".join(describe_access(uses[w].access) for w, _ in writes) or "none"
-    rest = "" if complete else "; some elements are not written before"
-    return f"which writes reach what {describe_access(uses[number].access)} would also read?", f"{named}{rest}"
+    rest = "" if complete else "; some elements were not written before"
+    text = f"which writes reach the further elements that {describe_access(uses[number].access)} would read?"
+    return text, f"{named}{rest}"
 
 
 def _said_needed(uses: Sequence[Use], number: int, _: tuple[object, ...], result: object) -> tuple[str, str]:
-    text = f"is what {describe_access(uses[number].access)} would also write part of a value that is needed?"
+    text = f"would a further write of {describe_access(uses[number].access)} overwrite a value that is still read?"
     if result is None:
         return text, "no"
     (_write, written), (reader, reading) = cast(tuple[str, tuple[_Instance, _Instance]], result)[1]

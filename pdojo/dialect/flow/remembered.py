@@ -1,4 +1,4 @@
-"""Memo of answers by the content of their questions, shared by all states of a game."""
+"""Memo of answers, keyed by the content of their questions, shared by all states of a game."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MOST_VERDICTS = 1 << 16
 """Most answers about buffers in the memo."""
 
 Verdicts: TypeAlias = dict[Hashable, object]
-"""Answers about one content, by question."""
+"""Answers about one content, keyed by question."""
 
 AnswerT = TypeVar("AnswerT")
 
 
 @dataclass(slots=True)
 class Part:
-    """A part of programs, by content."""
+    """A part of programs, identified by its content."""
 
     verdicts: Verdicts = field(default_factory=dict[Hashable, object])
     """Answers about the part."""

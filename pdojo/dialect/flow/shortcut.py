@@ -61,7 +61,7 @@ def _function(home: str) -> Callable[[Question[Any]], Answer[Any] | None]:
 _registered: list[Shortcut] = []
 """All shortcuts; those for one kind of question are asked in this order."""
 _used: dict[str, list[Shortcut]] = {}
-"""The shortcuts in use by kind of question."""
+"""The shortcuts in use, keyed by kind of question."""
 _switched_on: set[str] = set()
 """The names of the shortcuts in use."""
 

@@ -43,7 +43,7 @@ class StorageQuestion:
 
     @property
     def is_alone(self) -> bool:
-        """Whether the memory is one array's."""
+        """Whether the memory belongs to one array."""
         return len(names_of(self.uses, self.caller)) == 1
 
     def exact(self) -> Reason | None:

@@ -86,7 +86,7 @@ def uses_of(
 def uses_together(
     nest: Nest, buffers: Sequence[Buffer], reuse: Sequence[int], mappings: MappingABC[Scope, Mapping] | None = None
 ) -> list[Use]:
-    """All accesses to some buffers, as if these were one: the last of them, with slots `reuse`.
+    """All accesses to some buffers, as if these were one: the last one, with `reuse` as its slots.
 
     `mappings` are other mappings of some scopes.
     """

@@ -44,7 +44,7 @@ class Collective:
     scope: Scope
     intrinsic: Intrinsic
     operands: Mapping[str, SpreadAccess]
-    """The operands by their names in the meaning, in the order of its arguments."""
+    """The operands, keyed by their names in the meaning, in the order of its arguments."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ class Collectives:
             if found is not None and (found.dims, found.fragment.places) != (held.dims, held.fragment.places):
                 return Reason(
                     f"the threads of a warp hold '{buffer.names[0]}' in two ways",
-                    f"{describe_access(access)} is not held as at the instruction before",
+                    f"{describe_access(access)} is distributed otherwise than at the instruction before",
                 )
             found = held
         return found
@@ -112,8 +112,8 @@ def _held(spread: SpreadAccess, leaf: Leaf) -> Held | Reason:
         along = next((d for d in own if index == var(d)), None)
         if along is None or buffer.shape[dimension] != leaf.chain[along].extent or buffer.reuse[dimension]:
             return Reason(
-                f"dimension {dimension} of '{buffer.names[0]}', which the threads of a warp hold, would have to be "
-                "one of the instruction's tile alone",
+                f"dimension {dimension} of '{buffer.names[0]}', which the threads of a warp hold, must be "
+                "indexed by exactly one scope of the instruction's tile",
                 f"its index is {index.render('{{{}}}'.format)}",
             )
         dims[along] = dimension

@@ -10,7 +10,7 @@ from pdojo.files import read_text
 
 
 def descriptions() -> dict[str, str]:
-    """The descriptions of all machines by name, in the order of `registry.machines`.
+    """The descriptions of all machines, keyed by name, in the order of `registry.machines`.
 
     Raises PluginError if another package's machine cannot be loaded.
     """

@@ -100,11 +100,11 @@ def fragment(text: str, shape: tuple[int, ...], threads: int) -> Fragment:
     except NotationError as error:
         raise UsageError(f"'{text}' is no fragment: {error.args[0]}") from None
     if len(index) != 2:
-        raise UsageError(f"'{text}' is no fragment: two expressions are wanted, 'lane, slot'")
+        raise UsageError(f"'{text}' is no fragment: write two expressions, 'lane, slot'")
     elements = list(product(*map(range, shape)))
     slots, rest = divmod(len(elements), threads)
     if rest:
-        raise UsageError(f"{len(elements)} elements cannot be shared by {threads} threads alike")
+        raise UsageError(f"{len(elements)} elements cannot be shared equally by {threads} threads")
     found: dict[tuple[int, int], tuple[int, ...]] = {}
     for element in elements:
         place = index[0].evaluate(element), index[1].evaluate(element)
@@ -129,7 +129,7 @@ def _bits(places: Sequence[Sequence[tuple[int, ...]]]) -> tuple[tuple[int, ...],
         for slot in range(len(held)):
             if _apart(places[0][slot], held[slot]) != wanted:
                 raise UsageError(
-                    f"lane {lane}, slot {slot} has element {list(held[slot])}, which the bits of the lane's number do "
-                    "not add up to"
+                    f"lane {lane}, slot {slot} has element {list(held[slot])}; the elements must be linear in "
+                    "the bits of the lane's number"
                 )
     return tuple(bits)

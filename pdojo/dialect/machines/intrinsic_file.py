@@ -122,7 +122,7 @@ def intrinsic_to_json(intrinsic: Intrinsic) -> dict[str, Any]:
 
 
 def templates_in(table: Mapping[str, object]) -> dict[str, str]:
-    """The value of `templates`, by language. Raises UsageError for one that no backend has, here or installed."""
+    """The value of `templates`, keyed by language. Raises UsageError for one that no backend has, here or installed."""
     found = texts("templates", table.get("templates", {}))
     for language in found:
         if language not in LANGUAGES and language not in plugins(BACKENDS, ()):

@@ -52,7 +52,7 @@ class Cpu(Part):
     """Cycles per lane to store on a line of its own, which travels between the second cache and the core."""
 
     def passes(self, size: int) -> int:
-        """The number of passes of a vector of `size` bytes through a pipeline."""
+        """How often a vector of `size` bytes passes through a pipeline."""
         return -(-size // self.pipe_bytes) if self.pipe_bytes else 1
 
 
@@ -180,8 +180,8 @@ class Machine:
     def usable_cache(self) -> int:
         """Bytes of the caches that a kernel on all threads may count on.
 
-        Without measurements: the size that the system reports, but at most 2 MiB per thread besides the private cache,
-        as virtual machines report the last cache of the whole socket.
+        Without measurements: the size that the system reports, but at most the private cache plus 2 MiB per thread,
+        because virtual machines report the last cache of the whole socket.
         """
         found = self.measured.usable_cache(self.threads)
         if found is not None:

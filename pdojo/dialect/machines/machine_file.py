@@ -89,7 +89,7 @@ def _check_keys(path: Path, given: Table, known: Sequence[str], inside: str = ""
         home = next((name for name, part in _PARTS.items() if key in {f.name for f in fields(part)}), None)
         close = get_close_matches(key, known, 1)
         hint = f"did you mean '{close[0]}'?" if close else f"known keys are {', '.join(known)}"
-        raise _error(path, inside + key, f"no such key; {f'it belongs into the table [{home}]' if home else hint}")
+        raise _error(path, inside + key, f"no such key; {f'it belongs in the table [{home}]' if home else hint}")
 
 
 def _part(path: Path, key: str, value: object) -> dict[str, Any]:
@@ -236,7 +236,7 @@ def _checked(path: Path, described: Machine) -> Machine:
         raise _error(path, "threads", "must be at least 1: a kernel runs on some thread")
     for key in ("fma_pipes", "load_pipes", "fma_latency"):
         if not getattr(described.cpu, key):
-            raise _error(path, f"cpu.{key}", "must be at least 1; leave it out where nobody knows")
+            raise _error(path, f"cpu.{key}", "must be at least 1; leave it out if it is unknown")
     powers = {
         "cache_line": described.cache_line,
         "gpu.warp_size": described.gpu.warp_size,

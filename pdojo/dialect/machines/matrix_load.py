@@ -1,8 +1,8 @@
 """Instructions with which the threads of a warp load small matrices from shared memory into their registers.
 
-The instruction loads one or several matrices. Each row is one contiguous piece of memory, aligned to its size; the
-thread of the row's number, `matrix * rows + row`, gives its address. So rows may lie anywhere: they may be padded or
-swizzled. A machine description declares the instruction as data; the operands that it fits follow from their fragments.
+The instruction loads one or several matrices. Each row is one contiguous piece of memory, aligned to its size; thread
+`matrix * rows + row` gives the address of a row. So rows may lie anywhere: they may be padded or swizzled. A machine
+description declares the instruction as data; the operands that it fits follow from their fragments.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class MatrixLoad:
     fragment: str
     """`lane, slot` over row and element: the thread that gets an element of a matrix, and its place in the thread."""
     templates: Mapping[str, str]
-    """The code, by language: a function template over the number of matrices (docs/machines.md)."""
+    """The code, keyed by language: a function template over the number of matrices (docs/machines.md)."""
     trusted: bool = True
     """Whether the templates may be compiled; those of a machine file need the user's trust."""
 
@@ -106,7 +106,7 @@ def _rows(form: Fragment, width: int, part: int, held: Fragment, slot: int, matr
 
 
 def _places(form: Fragment, width: int, part: int) -> list[list[tuple[int, int]]] | None:
-    """Per thread, row and column of each of its elements of `width` bytes, in order, in a matrix of smaller parts.
+    """For each thread, rows and columns of its elements of `width` bytes, in order; a matrix has smaller parts.
 
     None if the parts of such an element are not neighbours that one thread gets in order.
     """

@@ -63,18 +63,16 @@ def _pattern(
     try:
         kernels = parse_notation(meaning, f"meaning of '{name}'")
     except NotationError as error:
-        raise UsageError(f"the meaning is no kernel: {error}") from None
+        raise UsageError(f"'meaning' is no kernel: {error}") from None
     if [k.sym_name.data for k in kernels] != [name]:
-        raise UsageError(f"the meaning must be one kernel of the name '{name}'")
+        raise UsageError(f"'meaning' must be one kernel with the name '{name}'")
     nest = nest_of(kernels[0])
     root = nest.children[0]
     if len(nest.children) != 1 or not isinstance(root, Scope):
-        raise UsageError("the meaning must be one nest: one scope around everything")
+        raise UsageError("'meaning' must be one nest: one scope around everything")
     for scope in nest.scopes:
         if scope.mapping is not ScopeMapping.SEQUENTIAL or scope.guard:
-            raise UsageError(
-                f"the scope of extent {scope.extent} has a mapping or a guard; the meaning has plain scopes"
-            )
+            raise UsageError(f"in 'meaning', the scope of extent {scope.extent} has a mapping or a guard; remove it")
     operands = {n: a for n, a in nest.arrays.items() if a.intent is not None}
     given = dict(strides)
     distances = {n: given.pop(n, _dense(a)) for n, a in operands.items()}
@@ -91,7 +89,7 @@ def _pattern(
 def _fragments(operands: dict[str, Array], threads: int, texts: dict[str, str]) -> dict[str, Fragment]:
     """The fragments of an instruction of a whole warp: one for each operand."""
     if texts and not threads:
-        raise UsageError("'fragments' are those of a warp; 'threads' says how many threads it has")
+        raise UsageError("'fragments' are for the instructions of a warp, whose number of threads 'threads' must give")
     for name in texts:
         if name not in operands:
             raise UsageError(f"a fragment is given for '{name}', which is no operand: {', '.join(operands)}")
@@ -109,14 +107,14 @@ def _fragments(operands: dict[str, Array], threads: int, texts: dict[str, str]) 
 def _check_warp(pattern: IntrinsicPattern, strides: dict[str, tuple[Stride, ...]]) -> None:
     """Check that each operand has one index, and that each of its dimensions has a scope of its own."""
     if strides:
-        raise UsageError("'strides' mean nothing to a warp, whose threads load their elements one by one")
+        raise UsageError("'strides' do not apply to a warp, whose threads load their elements one by one")
     for name, array in pattern.operands.items():
         indices = {a.index for leaf in pattern.nest.leaves for a in leaf.accesses if a.array is array}
         if len(indices) > 1:
             raise UsageError(f"operand '{name}' must be used at one index, so that each thread has its elements")
         (index,) = indices
         if len(set(index)) < len(index) or any(e != var(d) for e in index for d in e.variables() or (-1,)):
-            raise UsageError(f"a scope of its own must run along each dimension of operand '{name}'")
+            raise UsageError(f"each dimension of operand '{name}' must be indexed by a scope of its own")
 
 
 def _dense(array: Array) -> tuple[Stride, ...]:
@@ -136,7 +134,7 @@ def _check_operands(pattern: IntrinsicPattern) -> None:
             raise UsageError(f"operand '{name}' is not used")
     for leaf in pattern.nest.leaves:
         if any(isinstance(i, Index) for i in leaf.inputs):
-            raise UsageError("the meaning cannot use an iteration as a value")
+            raise UsageError("'meaning' must not use an iteration as a value")
         for access in leaf.accesses:
             if access.array.name not in pattern.operands:
                 continue
@@ -171,7 +169,7 @@ def _check_temporaries(nest: Nest) -> None:
         if any(leaf.parent is not first.parent or a.index != first.output.index for leaf, a in uses):
             raise UsageError(f"temporary '{name}' must be used at one index, in the body that writes it")
         if any(leaf.order <= first.order for leaf in nest.readers[name]):
-            raise UsageError(f"temporary '{name}' must be read behind the statement that writes it")
+            raise UsageError(f"temporary '{name}' must be read after the statement that writes it")
 
 
 def pair(pattern: Node, node: Node) -> list[tuple[Node, Node]]:

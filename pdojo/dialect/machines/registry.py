@@ -23,7 +23,7 @@ _introduced: dict[str, Machine] = {}
 
 
 def machines() -> tuple[str, ...]:
-    """The names of all machine descriptions: `host`, shipped ones, and those of other packages."""
+    """The names of all machine descriptions: `host`, shipped machines, and machines of other packages."""
     return (*shipped_machines(), *plugins(MACHINES, shipped_machines()))
 
 

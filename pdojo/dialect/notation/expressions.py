@@ -171,7 +171,7 @@ class Expressions:
                 return Application("-", PREFIX["-"], (self._input(value, sign),), span)
 
     def _inside(self, read: Callable[[], ReadT]) -> ReadT:
-        """The result of `read`, with the nesting depth one higher meanwhile."""
+        """The result of `read`, which runs at a nesting depth one higher."""
         self.depth += 1
         if self.depth > MOST_NESTED:
             raise self.cursor.error(f"parentheses and signs are nested more than {MOST_NESTED} deep")
@@ -289,7 +289,7 @@ def _is_integer(value: Value) -> bool:
 
 
 def _as_index(value: Value) -> Expr | None:
-    """The value as an index expression, if it is one."""
+    """The value as an index expression; None if it is none."""
     match value:
         case IndexValue(expression, None):
             return expression

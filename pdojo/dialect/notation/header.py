@@ -262,7 +262,7 @@ def _alignment(cursor: Cursor, dtype: str) -> int:
 
 
 def _check_name(cursor: Cursor, header: Header, name: Token, beside: Sequence[Token] = ()) -> None:
-    """Check that a declared name is new; `beside` are names in the same line."""
+    """Check that a declared name is new; `beside` has the names on the same line."""
     declared = {t.text: t.span for t in (*(t for d in header.declarations for t in d.arrays), *beside)}
     declared |= {table.name: span for table, span in header.tables}
     before = declared.get(name.text)
@@ -298,7 +298,7 @@ def _check_declaration(cursor: Cursor, header: Header, row: Declaration) -> None
 
 
 def build_kernel(cursor: Cursor, header: Header) -> tuple[KernelOp, dict[str, Named], list[tuple[BufferOp, Span]]]:
-    """The kernel with its buffers, its arrays and tables by name, and the position of each buffer's declaration."""
+    """The kernel with its buffers; arrays and tables, keyed by name; the position of each buffer's declaration."""
     rows = {d.arrays[0].text: d for d in header.declarations}
     for token in (*header.inputs, *header.outputs):
         if token.text not in rows:

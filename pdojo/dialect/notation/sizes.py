@@ -46,7 +46,7 @@ class Names:
 
     given: Given = field(default_factory=dict[str, Value])
     values: dict[str, Value] = field(default_factory=dict[str, Value])
-    """Values by name, in the order of definition."""
+    """Values, keyed by name, in the order of definition."""
     parameters: list[str] = field(default_factory=list[str])
     """Names to which callers may give a value."""
     depth: int = 0
@@ -136,7 +136,7 @@ class Names:
         return found
 
     def _inside(self, cursor: Cursor, read: Callable[[Cursor], ValueT]) -> ValueT:
-        """The result of `read`, with the nesting depth one higher meanwhile."""
+        """The result of `read`, which runs at a nesting depth one higher."""
         self.depth += 1
         if self.depth > MOST_NESTED:
             raise cursor.error(f"parentheses and signs are nested more than {MOST_NESTED} deep")

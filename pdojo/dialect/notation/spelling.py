@@ -60,7 +60,7 @@ def call_candidates(name: str) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The chosen function, and the types of its operands; None stands for a copy."""
+    """The chosen function, and the types of its operands; None is a copy."""
 
     function: str | None
     operands: tuple[str, ...]

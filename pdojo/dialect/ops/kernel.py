@@ -85,7 +85,7 @@ class KernelOp(IRDLOperation):
     machine = opt_prop_def(StringAttr)
     """Name of the machine description that the kernel is mapped for."""
     tables = opt_prop_def(DictionaryAttr)
-    """The entries of each table, by its name; absent if there are no tables."""
+    """The entries of each table, keyed by its name; absent if there are no tables."""
     body = region_def("single_block")
     """Buffers first, then scopes and statements in order of execution."""
 
@@ -125,7 +125,7 @@ class KernelOp(IRDLOperation):
         return DEFAULT_NUMERICS if self.numerics is None else tuple(a.data for a in self.numerics.data)
 
     def known_tables(self) -> dict[str, Table]:
-        """The tables by name, in order of declaration."""
+        """The tables, keyed by name, in order of declaration."""
         if "tables" not in self.properties or self.tables is None:
             return {}
         return {name: _table(name, each) for name, each in self.tables.data.items()}
@@ -214,7 +214,7 @@ class BufferOp(IRDLOperation):
     name = "pdojo.buffer"
 
     host = opt_operand_def(MemRefType)
-    """The interface array in whose memory the arrays live; absent if the buffer has memory of its own."""
+    """The interface array that provides the memory; absent if the buffer has its own memory."""
     array_names = prop_def(ArrayAttr[StringAttr])
     """Names of the arrays, unique in the kernel."""
     reuse = opt_prop_def(ArrayAttr[IntegerAttr])

@@ -82,7 +82,7 @@ class StatementOp(IRDLOperation):
     ivs = var_operand_def(IndexType)
     """The induction variables that the accesses use, outermost first: the first dimensions of all maps."""
     function = opt_prop_def(StringAttr)
-    """The function, by the name of a standard operation; absent for a copy."""
+    """The function, named by a standard operation; absent for a copy."""
     accumulate = opt_prop_def(StringAttr)
     """The function that combines the old value of the output with the new one; absent for a plain write."""
     contracted = opt_prop_def(UnitAttr)

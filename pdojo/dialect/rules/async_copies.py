@@ -24,13 +24,13 @@ def async_copy_problem(leaf: Leaf, machine: Machine, lanes: Scope | None = None)
     """
     sizes = machine.gpu.async_copy_bytes
     if not sizes:
-        return Reason(f"{machine.name} has no copies that run on their own")
+        return Reason(f"{machine.name} has no asynchronous copies")
     if lanes is None and leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR:
         lanes = leaf.parent
     element = byte_width(leaf.output.array.dtype)
     size = element if lanes is None else element * lanes.extent
     if size not in sizes:
-        return Reason(f"{machine.name} copies {', '.join(map(str, sizes))} bytes on its own, not {size}")
+        return Reason(f"{machine.name} copies {', '.join(map(str, sizes))} bytes asynchronously, not {size}")
     if lanes is None or element in sizes:
         return None
     return lanes_apart(leaf, lanes, machine)
@@ -39,7 +39,7 @@ def async_copy_problem(leaf: Leaf, machine: Machine, lanes: Scope | None = None)
 def lanes_apart(leaf: Leaf, lanes: Scope, machine: Machine) -> Reason | None:
     """The reason why lanes cannot be one copy; None if both sides are contiguous, aligned, and copied as a whole."""
     if common_guard(lanes) is None:
-        return Reason(f"the guard of {describe_scope(lanes)} excludes some lanes of a copy; peel_scope parts them")
+        return Reason(f"the guard of {describe_scope(lanes)} excludes some lanes of a copy; peel_scope separates them")
     strict = replace(machine, aligned_vectors=True)
     for access in leaf.accesses:
         if stride_in_memory(access, leaf, lanes) is not Stride.CONTIGUOUS or _in_parts(access, lanes):

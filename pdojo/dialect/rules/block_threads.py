@@ -41,7 +41,7 @@ def block_threads(nest: Nest, nodes: Sequence[Node], collectives: Collectives) -
 
 
 def own_accesses(nest: Nest, buffer: Buffer) -> Iterator[tuple[Leaf, Access]]:
-    """The accesses to a buffer of which each thread has its own copy."""
+    """The accesses to a buffer with a copy for each thread."""
     if buffer.memory in (Memory.REGISTER, Memory.STACK):
         yield from ((leaf, a) for leaf in nest.leaves for a in leaf.accesses if a.array.buffer is buffer)
 
@@ -69,7 +69,7 @@ def _strides(nest: Nest, nodes: Sequence[Node], collectives: Collectives) -> dic
 
 
 def _alike(nest: Nest, strides: dict[Scope, int]) -> Iterator[list[Scope]]:
-    """Groups of innermost thread scopes that access one buffer in registers, by the number of thread scopes outside."""
+    """Groups of innermost thread scopes that access one buffer in registers, keyed by the number of outer ones."""
     for buffer in nest.buffers:
         levels: dict[int, list[Scope]] = {}
         for leaf, access in own_accesses(nest, buffer):

@@ -41,11 +41,11 @@ class Conditions:
     """
 
     problems: Mapping[str, Reason]
-    """The broken rules by key (`Reason.key`)."""
+    """The broken rules, keyed by key (`Reason.key`)."""
     useless: tuple[str, ...]
     """Hints that have no use at their place."""
     hints: Mapping[str, Attribute]
-    """Hints of scopes and buffers, by owner."""
+    """Hints of scopes and buffers, keyed by owner."""
 
     def broken(self, after: Conditions, *, proved: bool = False) -> Reason | None:
         """A rule that the state after a move breaks and this one keeps; None if there is none.

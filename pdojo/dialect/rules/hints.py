@@ -106,9 +106,9 @@ def _lane_misfit(program: Program, leaf: Leaf, number: int, value: int) -> Reaso
 
 def _ordinary_misfit(program: Program, access: Access, value: int) -> Reason | None:
     if not program.machine.snitch.stream_registers:
-        return Reason(f"{program.machine.name} has no streams, which '{ORDINARY}' is about")
+        return Reason(f"{program.machine.name} has no streams, to which '{ORDINARY}' applies")
     if access.array.buffer.memory is not Memory.HEAP:
-        return Reason(f"'{access.array.name}' is not on the heap, which alone is streamed")
+        return Reason(f"'{access.array.name}' is not on the heap, the only memory that is streamed")
     return None if value == -1 else Reason(f"'{ORDINARY}' has no value")
 
 
@@ -117,7 +117,7 @@ def _cache_misfit(program: Program, leaf: Leaf, number: int, kind: str, value: i
     if not any(s.mapping is Mapping.GRID for s in leaf.chain):
         return Reason(f"'{kind}' is a cache policy of grids")
     if access.array.buffer.memory is not Memory.HEAP:
-        return Reason(f"'{access.array.name}' is not on the heap, where alone caches are")
+        return Reason(f"'{access.array.name}' is not on the heap, the only memory that is cached")
     if value != -1:
         return Reason(f"'{kind}' has no value")
     if kind == READONLY and (number == 0 or _is_written(program, access)):
@@ -148,7 +148,7 @@ def buffer_misfit(program: Program, array: Array, kind: str) -> Reason | None:
     if kind not in BUFFER_HINTS:
         return Reason(f"'{kind}' is no hint of a buffer; known are {', '.join(BUFFER_HINTS)}")
     if array.buffer.memory is not Memory.HEAP:
-        return Reason(f"'{array.name}' is not on the heap, where alone caches are")
+        return Reason(f"'{array.name}' is not on the heap, the only memory that is cached")
     if not program.machine.gpu.block_threads:
         return Reason(f"{program.machine.name} cannot keep a buffer in its caches")
     return None
@@ -167,7 +167,7 @@ def _mapped_accesses(program: Program) -> Iterator[tuple[Leaf, int, str, int]]:
 
 
 def owned_hints(program: Program) -> dict[str, Attribute]:
-    """The hints of scopes, by identifier, and of buffers, by name."""
+    """The hints of scopes, keyed by identifier, and of buffers, by name."""
     scopes = program.nest.scopes if "hinted scope" in program.nest.traits else ()
     found: dict[str, Attribute] = {f"scope %{s.id}": s.hints for s in scopes if s.hints.data}
     buffers = program.nest.buffers
@@ -202,12 +202,12 @@ def hint_problems(program: Program) -> Iterator[Reason]:
     for leaf, number, kind, value in _mapped_accesses(program):
         problem = access_misfit(program, leaf, number, kind, value)
         if problem is not None:
-            yield Reason(f"hint '{kind}' could not be used any more: {problem}")
+            yield Reason(f"hint '{kind}' would no longer apply: {problem}")
     for scope in program.nest.scopes:
         for kind, value in scope.hints.data.items():
             problem = scope_misfit(program, scope, kind, value_of(value))
             if problem is not None:
-                yield Reason(f"hint '{kind}' could not be used any more: {problem}")
+                yield Reason(f"hint '{kind}' would no longer apply: {problem}")
     for buffer in program.nest.buffers:
         yield from _buffer_problems(program, buffer)
 
@@ -216,4 +216,4 @@ def _buffer_problems(program: Program, buffer: Buffer) -> Iterator[Reason]:
     for kind in buffer.hints.data:
         problem = buffer_misfit(program, program.nest.arrays[buffer.names[0]], kind)
         if problem is not None:
-            yield Reason(f"hint '{kind}' could not be used any more: {problem}")
+            yield Reason(f"hint '{kind}' would no longer apply: {problem}")

@@ -62,8 +62,8 @@ def _lanes_conflict(
 ) -> Conflict | None:
     """A lane that reads a cell that an earlier lane writes, or two lanes that overwrite one cell.
 
-    All lanes read before any lane writes, so the only lost value is one that an earlier lane writes and a later lane
-    reads.
+    All lanes read before any lane writes, so a value is lost only if an earlier lane writes it and a later lane reads
+    it.
     """
     leaves: Sequence[Leaf] = scope.leaves
     writes = {leaf: tuple(t for t in uses[leaf] if t.writes) for leaf in leaves}

@@ -1,7 +1,6 @@
 """Does a program keep the rules of its special mappings (`g b w f s m`)? Part of the `conditions` of every state.
 
-Rules of meaning (which values a statement sees) hold on every machine; the other rules are those of the program's
-machine.
+Rules about the values that a statement sees hold on every machine; the other rules depend on the program's machine.
 """
 
 from __future__ import annotations

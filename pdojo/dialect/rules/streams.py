@@ -174,7 +174,7 @@ def _read_after_write(program: Program, region: Scope) -> Conflict | None:
 
 
 def _on_heap(program: Program, leaf: Leaf, *, writes: bool, streamed: bool | None) -> tuple[Use, ...]:
-    """A statement's writes or reads of the heap: by streams (`streamed`), by loads and stores, or all (None)."""
+    """A statement's writes or reads of the heap: only streams (`streamed`), only loads and stores, or all (None)."""
     uses = (t for t in program.uses[leaf] if t.access.array.buffer.memory is Memory.HEAP)
     wanted = (t for t in uses if streamed is None or is_streamed(t.access) is streamed)
     return tuple(t for t in wanted if (t.writes if writes else t.reads))

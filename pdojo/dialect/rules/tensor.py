@@ -81,7 +81,7 @@ def match(nest: Nest, site: Scope, intrinsic: Intrinsic) -> Match | Reason:
 def _shape_problem(pattern: IntrinsicPattern, site: Scope) -> Reason | None:
     """The reason why the nest's form differs (extents, places of statements, guards, mappings inside); or None."""
     if not same_form(pattern.root, site):
-        return Reason(f"the nest has another form than the meaning, {_form(pattern.root)}")
+        return Reason(f"the nest has another form than the instruction's, {_form(pattern.root)}")
     for scope in _scopes(site):
         if scope.guard:
             return Reason(f"{describe_scope(scope)} has a guard")
@@ -110,17 +110,17 @@ def _statement_problem(pattern: Leaf, leaf: Leaf) -> Reason | None:
     if leaf.asynchronous:
         return Reason(f"the copy to {written} is asynchronous")
     if (pattern.function, len(pattern.inputs)) != (leaf.function, len(leaf.inputs)):
-        return Reason(f"the statement that writes {written} computes another function than the meaning")
+        return Reason(f"the statement that writes {written} computes another function than the instruction")
     if (pattern.accumulate, pattern.contracted) != (leaf.accumulate, leaf.contracted):
-        return Reason(f"the statement that writes {written} accumulates in another way than the meaning")
+        return Reason(f"the statement that writes {written} accumulates otherwise than the instruction")
     for one, other in zip(pattern.inputs, leaf.inputs, strict=True):
         if not isinstance(one, Access) and (not isinstance(one, Constant) or one != other):
-            return Reason(f"an input of the statement that writes {written} is not the constant of the meaning")
+            return Reason(f"an input of the statement that writes {written} is not the constant of the instruction")
         if isinstance(one, Access) and not isinstance(other, Access):
             return Reason(f"an input of the statement that writes {written} is no array")
     for one, other in _accesses(pattern, leaf):
         if one.array.dtype != other.array.dtype:
-            return Reason(f"{describe_access(other)} is {other.array.dtype}; the meaning wants {one.array.dtype}")
+            return Reason(f"{describe_access(other)} is {other.array.dtype}; the instruction takes {one.array.dtype}")
         if other.hints.data:
             return Reason(f"{describe_access(other)} has hints, which one instruction cannot honour; clear them first")
     return None
@@ -140,15 +140,13 @@ def _binding_problem(pattern: IntrinsicPattern, places: list[Place], bound: dict
     for one, other, _ in places:
         before = bound.setdefault(one.array.name, other.array)
         if before is not other.array:
-            return Reason(f"'{one.array.name}' of the meaning would be '{before.name}' and '{other.array.name}'")
+            return Reason(f"operand '{one.array.name}' would be both '{before.name}' and '{other.array.name}'")
     written = {leaf.output.array.name for leaf in pattern.nest.leaves}
     names = list(pattern.operands)
     for position, name in enumerate(names):
         for second in names[position + 1 :]:
             if bound[name].buffer is bound[second].buffer and written & {name, second}:
-                return Reason(
-                    f"operands '{name}' and '{second}' of the meaning would share the memory of '{bound[name].name}'"
-                )
+                return Reason(f"operands '{name}' and '{second}' would share the memory of '{bound[name].name}'")
     return None
 
 
@@ -160,16 +158,16 @@ def _temporary_problem(
         if name in pattern.operands:
             continue
         if array.intent is not None:
-            return Reason(f"'{array.name}' is an interface array, but the instruction keeps '{name}' to itself")
+            return Reason(f"'{array.name}' is an interface array, but '{name}' is a temporary of the instruction")
         if any(other is not name and bound[other] is array for other in bound):
-            return Reason(f"'{array.name}' would be '{name}' of the meaning, and another array too")
+            return Reason(f"'{array.name}' would be '{name}' and another array of the instruction")
         indices = {other.index for one, other, _ in places if one.array.name == name}
         if len(indices) > 1:
             return Reason(f"'{array.name}' is written and read at different indices")
         for reader in nest.readers[array.name]:
             if site not in reader.chain and not _own_value(nest, reader, array, site):
                 return Reason(
-                    f"'{array.name}' is read outside of the nest, but the instruction keeps '{name}' to itself"
+                    f"'{array.name}' is read outside of the nest, but '{name}' is a temporary of the instruction"
                 )
     return None
 
@@ -200,7 +198,7 @@ def _operand(nest: Nest, pattern: IntrinsicPattern, site: Scope, places: list[Pl
     found: Operand | None = None
     for one, other, leaf in places:
         if other.array.buffer.swizzles:
-            return Reason(f"'{other.array.name}' is swizzled, but operands lie in memory by strides")
+            return Reason(f"'{other.array.name}' is swizzled, but operands have strides in memory")
         extents = leaf.extents
         address = _address(nest, other, leaf)
         local = {d: const(0) for d in range(site.depth, leaf.depth)}
@@ -214,16 +212,16 @@ def _operand(nest: Nest, pattern: IntrinsicPattern, site: Scope, places: list[Pl
             expected = expected + var(depth + site.depth) * strides[-1]
         if address - start != expected:
             return Reason(
-                f"{describe_access(other)} does not lie in memory as '{one.array.name}' of the meaning must: "
-                f"its elements are {_spell(address - start)} apart, not {_spell(expected)}"
+                f"{describe_access(other)} does not lie in memory as operand '{one.array.name}' of the "
+                f"instruction must: its elements are {_spell(address - start)} apart, not {_spell(expected)}"
             )
         operand = Operand(other.array, start - wanted.constant, tuple(strides))
         if found is not None and found != operand:
-            return Reason(f"accesses to '{other.array.name}' do not begin at one address")
+            return Reason(f"accesses to '{other.array.name}' begin at different addresses")
         found = operand
         if pattern.writes(one.array) and _overlapping(pattern, one.array, strides):
-            return Reason(f"elements of '{other.array.name}' that the instruction writes would be one cell")
-    assert found is not None, "every operand of a meaning is used"
+            return Reason(f"elements of '{other.array.name}' that the instruction writes would share a cell")
+    assert found is not None, "every operand of an instruction is used"
     return found
 
 
@@ -241,11 +239,9 @@ def _spread_operand(nest: Nest, pattern: IntrinsicPattern, site: Scope, places: 
     physical = physical_index(other, leaf.chain)
     for depth in range(site.depth, leaf.depth):
         if depth not in wanted and any(e.uses(depth) for e in physical):
-            return Reason(
-                f"{describe_access(other)} changes with {{{depth}}}, but '{one.array.name}' of the meaning does not"
-            )
+            return Reason(f"{describe_access(other)} changes with {{{depth}}}, but operand '{one.array.name}' does not")
     if pattern.writes(one.array) and _one_cell(physical, leaf, sorted(wanted)):
-        return Reason(f"elements of '{other.array.name}' that the instruction writes would be one cell")
+        return Reason(f"elements of '{other.array.name}' that the instruction writes would share a cell")
     return Operand(other.array, const(0), ())
 
 
@@ -290,7 +286,7 @@ def _spell(expression: Expr) -> str:
 
 
 def available(machine: Machine) -> dict[str, Intrinsic]:
-    """The intrinsics that a machine can run, by name."""
+    """The intrinsics that a machine can run, keyed by name."""
     return {i.name: i for i in machine.intrinsics if i.available(machine.features)}
 
 

@@ -139,7 +139,7 @@ def _place(buffer: Buffer) -> str:
 
 @dataclass(frozen=True)
 class _Level:
-    """The threads of a block or a warp, and a buffer of which each thread has its own."""
+    """The threads of a block or a warp, and a buffer with a copy for each thread."""
 
     program: Program
     buffer: Buffer
@@ -179,8 +179,8 @@ class _Level:
         for use in uses:
             if [n for n, _ in self._threads(use)] != wanted:
                 return Reason(
-                    f"'{name}' is in {place}: threads that are indexed at one access must be so at every access",
-                    f"{describe_access(indexed[0].access)} is, {describe_access(use.access)} is not by the same",
+                    f"'{name}' is in {place}: every access must be indexed by the same threads",
+                    f"{describe_access(indexed[0].access)} and {describe_access(use.access)} differ in their threads",
                 )
         for one, other in combinations_with_replacement(uses, 2):
             conflict = self._shared_cell(one, other)
@@ -211,15 +211,14 @@ class _Level:
                 continue
             if write.leaf.accumulate is None:
                 return Reason(
-                    f"'{name}' is in {place}, of which only one thread of {describe_scope(threads[-1])} would have the "
-                    "value",
+                    f"'{name}' is in {place}: only one thread of {describe_scope(threads[-1])} would have the value",
                     f"write of {describe_access(write.access)}",
                 )
             for read in uses:
                 if threads[0] in read.leaf.chain and read.commutes_with != write.commutes_with:
                     return Reason(
-                        f"'{name}' is in {place}, where threads have the sum over {describe_scope(threads[0])} only "
-                        "after it",
+                        f"'{name}' is in {place}: threads have the sum over {describe_scope(threads[0])} only "
+                        "after that scope",
                         f"accumulation into {describe_access(write.access)}, access to {describe_access(read.access)} "
                         "inside",
                     )

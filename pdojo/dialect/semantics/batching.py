@@ -29,7 +29,7 @@ class Layout:
     def __init__(self, nest: Nest, *, cells: bool) -> None:
         self.cells = cells
         self.slices: Mapping[Array, Slices] = {} if cells else slices_of(nest)
-        """Temporaries of which one slice is kept; the meaning, which is over elements, permits it."""
+        """Temporaries of which one slice is stored, as the semantics, which concerns elements, permits."""
         self.loops = [scope for each in self.slices.values() for scope in each.scopes]
         """The scopes whose iterations share slices."""
         self.copies: dict[Buffer, tuple[int, ...]] = {}
@@ -74,7 +74,7 @@ class Layout:
         return tuple(e - low for e, low in zip(index, self.home(access.array).low, strict=True))
 
     def _sliced(self, array: Array) -> frozenset[int]:
-        """The dimensions of which only one index is kept."""
+        """The dimensions of which only one index is stored."""
         return self.slices[array].dimensions if array in self.slices else frozenset()
 
     def address(self, access: Access, leaf: Leaf) -> Expr:

@@ -83,7 +83,7 @@ def _wrapped(values: Values, dtype: str) -> Values:
 def _integer_function(spec: Function, operands: Sequence[Values], result: str) -> Values:
     assert spec.numpy is not None
     if result == "i1" and spec.mnemonic in ("shli", "shrsi", "shrui"):
-        # Any shift but by 0 is by the width or more.
+        # A shift of one bit: every count except 0 is the width or more.
         kept = operands[0] if spec.mnemonic == "shrsi" else operands[0] & ~operands[1]
         return np.asarray(kept | np.zeros_like(operands[1]))
     view = as_unsigned if spec.unsigned else _signed

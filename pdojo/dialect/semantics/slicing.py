@@ -1,8 +1,8 @@
-"""Large temporaries of which the interpreter keeps one slice at a time.
+"""Large temporaries of which the interpreter stores one slice at a time.
 
 The meaning of a kernel is its result on unfolded arrays. Let every access to a temporary be inside one scope, and let
 one dimension be indexed by the variable of that scope in all of them. Then two iterations of the scope share no
-element, and one after the other can use the same memory, poisoned anew.
+element, and successive iterations can use the same memory, which is poisoned before each.
 """
 
 from __future__ import annotations

@@ -42,9 +42,9 @@ class _Stepper:
             contents = inputs.get(name, poison(array.shape, array.dtype))
             self.cells[run] = list(contents.reshape(-1, 1))
         self.loaded: dict[int, tuple[Values, Terms]] = {}
-        """Old value and terms of the instances between their load and their store, by row."""
+        """Old value and terms of the instances between their load and their store, keyed by row."""
         self.fetched: dict[tuple[int, int], Values] = {}
-        """The values read ahead of a statement, by row and access."""
+        """The values that a statement reads ahead, keyed by row and access."""
 
     def run(self, steps: list[int]) -> dict[str, Values]:
         # The last step of an event is the one that writes.

@@ -221,8 +221,8 @@ class Values:
     ) -> tuple[int, ...] | None:
         """An iteration of a read whose value is not made of exactly `parts`; None if all values are.
 
-        A part is a write and its iterations, as expressions over the read's iteration; None stands for every iteration
-        of a scope.
+        A part is a write and its iterations, as expressions over the read's iteration; None means every iteration of a
+        scope.
         """
         sums, reads = self._sums(uses), self._reads(read)
         wanted = [self._parts(write, at, reads) for write, at in parts]

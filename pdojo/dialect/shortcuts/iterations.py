@@ -63,7 +63,7 @@ def within_iteration(uses: Sequence[Use], reuse: Sequence[int], *, together: boo
 
 
 def in_turn(uses: Sequence[Use], reuse: Sequence[int], caller: Caller | None, *, together: bool = False) -> bool:
-    """Fast path for consecutive parts of an iteration of the common scopes, each of which is valid alone.
+    """Fast path for consecutive parts of an iteration of the common scopes, each of which is valid by itself.
 
     No part gets values from another, and no part comes between the writes and reads of another. Parts are subtrees, or
     all uses of an array. Two arrays may meet in a subtree if in each cell, one is done before the other begins. The

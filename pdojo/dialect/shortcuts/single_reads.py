@@ -1,4 +1,4 @@
-"""Wrong sources of single reads: milliseconds instead of seconds for relations of all reads, which may not settle it.
+"""Wrong sources of single reads: takes milliseconds, where relations of all reads take seconds and may not decide.
 
 Most questions are settled by a small part of the integer sets' budget; single reads are examined if that is not enough.
 """

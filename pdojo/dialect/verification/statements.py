@@ -89,14 +89,14 @@ def async_problem(leaf: Leaf) -> Reason | None:
     (source, *others) = leaf.inputs
     plain = leaf.function is None and leaf.accumulate is None and not others
     if not plain or not isinstance(source, Access):
-        return Reason("only plain copies of an array run on their own")
+        return Reason("only a plain copy of an array can be asynchronous")
     memories = source.array.buffer.memory, leaf.output.array.buffer.memory
     if memories != (Memory.HEAP, Memory.SHARED):
         return Reason(
             f"it must copy from heap to shared memory, not from {memories[0].value} to {memories[1].value} memory"
         )
     if not any(s.mapping is Mapping.GRID for s in leaf.chain):
-        return Reason("only blocks of a grid (a scope ':g' around it) have copies that run on their own")
+        return Reason("only blocks of a grid (a scope ':g' around it) have asynchronous copies")
     return None
 
 

@@ -136,7 +136,7 @@ def _verify_buffer(buffer: BufferOp) -> None:
         if array.type != buffer.array_type:
             fail(buffer, f"array '{name}' has type {array.type}; arrays of one buffer have one type")
     if buffer.reuse is not None and len(buffer.reuse.data) != len(buffer.array_type.get_shape()):
-        fail(buffer, f"buffer '{names[0]}' has {len(buffer.reuse.data)} numbers of slots for its dimensions")
+        fail(buffer, f"buffer '{names[0]}' has numbers of slots for {len(buffer.reuse.data)} dimensions")
     _verify_swizzles(buffer, names[0])
     _verify_hints(buffer, buffer.hints)
     if buffer.constant is not None:
@@ -153,7 +153,7 @@ def constancy_problem(buffer: BufferOp) -> Reason | None:
     """The reason why the array of a buffer with memory of its own cannot be constant; None if it can."""
     name = names_of(buffer.array_names)[0]
     if len(buffer.arrays) > 1:
-        return Reason(f"'{name}' shares its memory with other arrays; a constant is alone")
+        return Reason(f"'{name}' shares its memory with other arrays; a constant may not")
     if buffer.memory.data is not Memory.HEAP:
         return Reason(f"'{name}' is in {buffer.memory.data.value} memory; constants are on the heap")
     if buffer.reuse is not None:

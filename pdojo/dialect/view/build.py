@@ -197,7 +197,7 @@ class _Builder:
     ) -> tuple[list[Node], bool]:
         """The nodes of `first` and the operations after it, and whether they equal the nodes `known`.
 
-        `kept` says whether the scopes around them are those of the previous view.
+        `kept` says whether the scopes around them are unchanged since the previous view.
         """
         children: list[Node] = []
         is_same, latest, touched = kept, -1, self.touched if kept else None

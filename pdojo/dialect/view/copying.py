@@ -22,8 +22,8 @@ def copy_nest(
 ) -> Nest:
     """The view of a copy of the kernel (`Nest.kernel`).
 
-    `roots` are the top-level nodes to copy, `leaves` the statements, and `buffers` the buffers besides the interface's
-    (None: all); scopes left without statements are dropped.
+    Copies the top-level nodes `roots`, the statements `leaves`, and `buffers` in addition to the interface's (None:
+    all); scopes left without statements are dropped.
     """
     return Copier(nest, leaves, buffers).copy(nest.children if roots is None else roots)
 

@@ -1,8 +1,8 @@
 """The view of a kernel that analyses, moves, interpreters and backends read: plain objects instead of SSA.
 
-A `Nest` is computed once from a `KernelOp` and does not change until it is released. Induction variables are known by
-the depth of their scope, so that index expressions (`pdojo.dialect.affine`) of two nodes that share ancestors are
-directly comparable.
+A `Nest` is computed once from a `KernelOp` and does not change until it is released. Induction variables are
+identified by the depth of their scope, so that index expressions (`pdojo.dialect.affine`) of two nodes that share
+ancestors are directly comparable.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Scope:
     settled: bool = False
     """Whether verification has accepted everything inside as well."""
     facts: dict[str, object] = field(init=False, default_factory=dict[str, object])
-    """Memo, by name, of facts about the scope, its ancestors, and everything inside."""
+    """Memo, keyed by name, of facts about the scope, its ancestors, and everything inside."""
     chain: tuple[Scope, ...] = field(init=False)
     """The scopes from the outermost to this one."""
     extents: tuple[int, ...] = field(init=False)
@@ -210,7 +210,7 @@ class Leaf:
     sound: bool = False
     """Whether verification has accepted the statement at its place."""
     facts: dict[str, object] = field(init=False, default_factory=dict[str, object])
-    """Memo, by name, of facts about the statement and its ancestors."""
+    """Memo, keyed by name, of facts about the statement and its ancestors."""
     chain: tuple[Scope, ...] = field(init=False)
     """The enclosing scopes, outermost first."""
     extents: tuple[int, ...] = field(init=False)
@@ -325,7 +325,7 @@ class Nest:
     is_named: bool = False
     """Whether verification has accepted the header, and the names of arrays."""
     of_declarations: dict[str, object] = field(default_factory=dict[str, object])
-    """Memo, by name, of facts about the declarations."""
+    """Memo, keyed by name, of facts about the declarations."""
     of_uses: dict[Buffer, dict[str, object]] = field(default_factory=dict[Buffer, dict[str, object]])
     """Memo, per buffer and name, of facts about its declaration, the statements that use it, and their scopes."""
     is_used_up: bool = False
@@ -344,7 +344,7 @@ class Nest:
 
     @cached_property
     def tables(self) -> dict[str, Table]:
-        """The kernel's tables by name, in order of declaration."""
+        """The kernel's tables, keyed by name, in order of declaration."""
         return self.kernel.known_tables()
 
     @property

@@ -5,8 +5,8 @@ differ only in dimensions with fewer slots than indices. A *reused* dimension (t
 slot per lane if a vector scope indexes it. A *folded* dimension (`:N4`) is a circular buffer: index i takes slot i mod
 4. If a threaded scope (`p g b w`) indexes such a dimension, the buffer is *private*: each iteration of that scope has
 its own copy, which lives on the stack of the thread. Within a copy, the slot of an access is its index with some
-variables set to zero: in a reused dimension the variables of all scopes but vector scopes, in a folded one those of
-threaded scopes. A *swizzle* changes neither elements nor cells, only the addresses of the cells.
+variables set to zero: in a reused dimension the variables of all scopes except vector scopes, in a folded dimension
+the variables of threaded scopes. A *swizzle* changes neither elements nor cells, only the addresses of the cells.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from pdojo.frontends.linalg.structured import Structured
 
 
 def pieces(structured: Structured, outside: Surroundings) -> list[list[range]]:
-    """The iterations of each dimension, by piece, such that all iterations of a piece take the same branches.
+    """The iterations of each dimension, keyed by piece, such that all iterations of a piece take the same branches.
 
     No pieces if the body has no branches. Raises ConversionError for a condition that is no comparison of an iteration
     with a number.
@@ -47,7 +47,7 @@ def _comparisons(branch: scf.IfOp, condition: SSAValue) -> list[arith.CmpiOp]:
 
 
 def _changes(branch: scf.IfOp, comparison: arith.CmpiOp, scalars: Scalars) -> list[tuple[int, int]]:
-    """The depth and the iterations at which a comparison changes its truth."""
+    """The depth of a comparison's variable, and the iterations at which its result changes."""
     try:
         difference = scalars.difference(comparison)
     except StatementNeeded:

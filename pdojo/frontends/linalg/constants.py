@@ -54,8 +54,8 @@ def check_bits(op: arith.ConstantOp) -> None:
         if read in value.get_values():
             raise refused(
                 op,
-                f"has the number {read}; xDSL 0.74 also reads {hex(raw)} so, the bits of {special}, and which of the "
-                "two was meant is lost: let pdojo-opt read the program",
+                f"has the number {read}, as which xDSL 0.74 also reads {hex(raw)}, the bits of {special}: let "
+                "pdojo-opt read the program, which tells the two apart",
             )
 
 

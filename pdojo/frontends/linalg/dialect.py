@@ -32,7 +32,7 @@ from pdojo.dialect.narrowing import is_integer_type
 Maps: TypeAlias = Callable[[NamedOperation], Sequence[AffineMap]]
 Maker: TypeAlias = Callable[..., Operation]
 Body: TypeAlias = Callable[..., SSAValue | Operation]
-"""The new element of the output, of the elements of the inputs and the previous element."""
+"""The new element of the output, computed from the elements of the inputs and the previous element."""
 
 
 class _CompletedOp(NamedOperation):

@@ -24,7 +24,7 @@ class Elements:
     dtype: str
     shape: tuple[int, ...]
     element: Input | None
-    """None: the elements are unspecified, as those of `tensor.empty`."""
+    """None: the elements are unspecified, as after `tensor.empty`."""
 
     @staticmethod
     def of(array: Array) -> Elements:

@@ -46,7 +46,7 @@ class _FunctionReader:
         self.wanted: dict[SSAValue, Array] = {}
         """The array of the kernel's interface in which a value is wanted."""
         self.open: list[str] = []
-        """The functions that are being read, by name."""
+        """The functions that are being read, keyed by name."""
 
     def kernel(self) -> KernelOp:
         """The kernel. Raises ConversionError."""

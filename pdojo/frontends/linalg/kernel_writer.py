@@ -38,7 +38,7 @@ class KernelWriter:
     names: dict[str, None] = field(default_factory=dict[str, None])
     arguments: list[Array] = field(default_factory=list[Array])
     callers: dict[str, _Caller] = field(default_factory=dict[str, _Caller])
-    """Uses of arguments of intent `inout`, by name."""
+    """Uses of arguments of intent `inout`, keyed by name."""
 
     def argument(self, hint: str, dtype: str, shape: Sequence[int], intent: Intent) -> Array:
         """A new interface array; `inout` becomes `in` or `out` at the end if its uses allow it."""
@@ -74,7 +74,7 @@ class KernelWriter:
         return found
 
     def iterations(self) -> Iterations:
-        """The place behind all nests."""
+        """The place after all nests."""
         return Iterations(self.body)
 
     def write(

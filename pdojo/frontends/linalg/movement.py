@@ -62,7 +62,7 @@ def _expand(op: tensor.ExpandShapeOp | memref.ExpandShapeOp, outside: Surroundin
 
 
 def _joined(groups: Sequence[Sequence[int]], shape: Sequence[int]) -> list[Expr]:
-    """The index of an element where each group of dimensions is one, over the dimensions of `shape`."""
+    """The index of an element after each group of dimensions is collapsed into one, over the dimensions of `shape`."""
     index: list[Expr] = []
     for group in groups:
         expression = const(0)

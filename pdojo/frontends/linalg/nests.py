@@ -75,7 +75,7 @@ def as_views(structured: Structured, outside: Surroundings) -> list[Elements] | 
 
 
 def _set_arguments(structured: Structured, scalars: Scalars, targets: Mapping[int, Elements]) -> None:
-    """Give the arguments that the body reads their values; those of the outputs in `targets` lie there."""
+    """Give the arguments that the body reads their values; the values of outputs are in `targets`."""
     for position, argument in enumerate(structured.body.args):
         if not structured.uses[argument]:
             continue
@@ -96,7 +96,7 @@ def _check_type(op: Operation, target: SSAValue, value: SSAValue) -> None:
 
 @dataclass(frozen=True)
 class _Final:
-    """The statement that writes an output: `value`, or what `op` computes if its result is needed nowhere else."""
+    """The statement that writes an output: `value`, or the operation that `op` is if its result has no other use."""
 
     value: SSAValue
     op: Operation | None

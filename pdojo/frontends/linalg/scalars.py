@@ -27,7 +27,7 @@ class StatementNeeded(Exception):
 
 
 class Scalars:
-    """The scalar values of a body, by SSA value; those of operations are computed when they are needed."""
+    """The scalar values of a body, keyed by SSA value; those of operations are computed when they are needed."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Scalars:
         self.values[op.results[0]] = inputs[0]
 
     def _composite(self, op: Operation, name: str) -> tuple[str | None, list[Input]]:
-        """The last function of a composite, behind statements for the others."""
+        """The last function of a composite, after statements for the others."""
         dtype = dtype_of(op, op.results[0].type)
         operands = [ScalarElement(dtype, None, [self.value(operand)], self._statement) for operand in op.operands]
         found = operands[0].mapped(name, operands, {})
@@ -281,7 +281,7 @@ def _affine(op: Operation, inputs: Sequence[Input], extents: Sequence[int]) -> E
         return right * left.constant if left.is_constant else None
     if op.name in ("arith.addi", "arith.subi"):
         return left + right if op.name == "arith.addi" else left - right
-    # Division rounds down; for what is never negative, toward zero is the same.
+    # Division rounds down; for numbers that are never negative this is the same as rounding toward zero.
     divisor = right.constant if right.is_constant else 0
     if divisor <= 0 or (left.bounds(extents)[0] < 0 and op.name != "arith.floordivsi"):
         return None

@@ -98,7 +98,7 @@ def _remainder(x: NDArray[Any], y: NDArray[Any], zero_of_divisor: bool) -> NDArr
     integers=True,
 )
 def remainder(x: Element, y: Element, *, zero_of_divisor: bool = True) -> Element:
-    """The remainder with the sign of the divisor, as NumPy's `%`; also of 0, which may have that of the dividend."""
+    """The remainder with the sign of the divisor, as NumPy's `%`; 0 may have the sign of the dividend."""
     rest = call("rem", x, y)
     if rest.is_unsigned:
         return rest

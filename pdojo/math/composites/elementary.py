@@ -13,7 +13,7 @@ from pdojo.math.composites.record import Accuracy, Precision, composite
 from pdojo.math.composites.references import sinc as sinc_of
 
 _LARGE = 1e9
-"""Squares of larger numbers may overflow, and 1 beside such a square is nothing."""
+"""Squares of larger numbers may overflow; adding 1 to such a square does not change it."""
 
 
 @composite(np.reciprocal, Accuracy(0.5), precision=Precision.OWN)

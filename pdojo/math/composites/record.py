@@ -106,7 +106,7 @@ class Composite:
 
 
 COMPOSITES: dict[str, Composite] = {}
-"""Every composite function by name; importing `pdojo.math.composites` fills it."""
+"""Every composite function, keyed by name; importing `pdojo.math.composites` fills it."""
 
 
 def composite(

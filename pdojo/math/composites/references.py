@@ -14,7 +14,7 @@ Values: TypeAlias = NDArray[np.float64]
 
 
 def _each(function: Callable[[float], float]) -> Callable[[Any], Values]:
-    """A function of numbers as one of arrays; NaN where it is not defined."""
+    """A function of numbers as one of arrays; NaN where the function is not defined."""
 
     def of(number: float) -> float:
         try:

@@ -14,7 +14,7 @@ from pdojo.math.composites.record import Composite
 ODD = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -2.5, 7.0, -7.0, 1e-40, -1e-40, 1e-20, 1e30, -1e30, 3e38, -3e38,
         math.inf, -math.inf, math.nan)  # fmt: skip
 MODERATE = (0.3, -0.3, 0.1, 4.0, -4.0, 1.7)
-"""Numbers that pairs have beside odd ones."""
+"""Further numbers in pairs, in addition to the odd ones."""
 _GRID = (*np.linspace(-6, 6, 97), *np.linspace(-0.99, 0.99, 41), *np.linspace(6, 60, 19))
 _WHOLE = (0, 1, 2, 3, 7, 100, 127, -1, -2, -3, -7, -100, -128)
 

@@ -148,8 +148,8 @@ def exp2_moderate(x: Real) -> Real:
 def _expm1_parts(x: Real, nearest: Nearest, power: Real, minus: float) -> Real:
     """`power * exp(r) - minus`, where power/minus = 2**n and x = n*ln(2) + r.
 
-    exp(r) - 1 is not rounded before the sum: it is kept as r plus a small rest, which includes the rounding errors of r
-    and of the sum of the leading terms.
+    exp(r) - 1 is not rounded before the sum: it is represented as r plus a small remainder, which includes the
+    rounding errors of r and of the sum of the leading terms.
     """
     r, first = reduce(x, nearest.n)
     _, low = LN2[x.format.name]

@@ -41,7 +41,7 @@ def _allowed(node: Node, queries: int, keys: int, past: int) -> Array | None:
 
 
 def _mask(node: Node, keys: int) -> Array | None:
-    """The mask that the model gives, over all keys: those that it lacks are not allowed."""
+    """The mask that the model gives, over all keys: keys that it lacks are excluded."""
     if not node.given(3):
         return None
     mask = node.array(3)

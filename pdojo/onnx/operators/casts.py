@@ -13,7 +13,7 @@ _NAMES = {
     **{"FLOAT": 1, "UINT8": 2, "INT8": 3, "UINT16": 4, "INT16": 5, "INT32": 6, "INT64": 7, "BOOL": 9},
     **{"FLOAT16": 10, "DOUBLE": 11, "UINT32": 12, "UINT64": 13},
 }
-"""Numbers of types by the names that the first version of Cast takes."""
+"""Numbers of types, keyed by the names that the first version of Cast takes."""
 
 
 @operator("Cast")

@@ -88,7 +88,7 @@ def col2im(node: Node) -> Array:
 
 @operator("CausalConvWithState")
 def causal_conv(node: Node) -> tuple[Array, Array]:
-    """The convolution of each channel with the elements before it, the last of which are the new state."""
+    """The causal convolution of each channel: the state precedes the elements, whose last ones are the new state."""
     x, weights = node.array(0), node.array(1)
     before = weights.shape[2] - 1
     past = node.array(3) if node.given(3) else build.constant(0, x.dtype, (*x.shape[:2], before))

@@ -93,7 +93,7 @@ def power(node: Node) -> Array:
 
 
 def _integer_power(x: Array, y: Array) -> Array:
-    """The power modulo 2^bits, by squares; negative exponents count as unsigned ones."""
+    """The power modulo 2^bits, by repeated squaring; negative exponents count as unsigned ones."""
     bits = int(y.dtype[1:])
     exponent = build.cast(y, f"u{bits}")
     result = build.constant(1, x.dtype, build.map("select", exponent == 0, x, x).shape)

@@ -61,7 +61,7 @@ def dequantize(node: Node) -> Array:
 
 @operator("DynamicQuantizeLinear")
 def dynamic_quantize(node: Node) -> tuple[Array, Array, Array]:
-    """Elements quantised to u8 by their own range, with its scale and zero point."""
+    """Elements quantised to u8 over their own range, with scale and zero point."""
     return quantising.quantize_by_range(node.array(0))
 
 

@@ -57,7 +57,7 @@ class Node:
     attributes: Mapping[str, Any]
     """Python values: int, float, str, tuples of them, arrays for tensors, a GraphProto for a graph."""
     constants: dict[int, build.Array] = field(default_factory=dict[int, build.Array])
-    """Handles of operands that are known, by operand: inputs of the kernel, bound by the model."""
+    """Handles of operands that are known, keyed by operand: inputs of the kernel, bound by the model."""
     prefix: str = "k"
     """The first letters of the names of these inputs."""
 

@@ -14,7 +14,7 @@ _DOMAIN = "ai.onnx.preview.training"
 
 
 def _of_all(node: Node, kinds: int, step: Callable[..., list[Array]], **settings: Any) -> list[Array]:
-    """The results of a step for each tensor; operands behind rate and time are grouped by kind."""
+    """The results of a step for each tensor; operands after rate and time are grouped by kind."""
     count, rest = divmod(len(node.inputs) - 2, kinds)
     if rest or count < 1:
         node.refuse(f"it has {len(node.inputs) - 2} operands behind rate and time, and needs {kinds} for each tensor")

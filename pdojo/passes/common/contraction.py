@@ -61,7 +61,7 @@ def contraction_shape(leaf: Leaf) -> ContractionShape | None:
 
 
 def contractions(builder: PassBuilder) -> Iterator[ContractionShape]:
-    """The contractions that are alone with their initialisation in a nest, each in the program when it is asked for."""
+    """The contractions that share a nest only with their initialisation; each is looked up when it is asked for."""
     for identifier in [leaf.id for leaf in builder.nest.leaves]:
         shape = contraction_shape(builder.leaf(identifier))
         if shape is not None and is_alone(shape.leaf):
@@ -126,7 +126,7 @@ def best_blocks(
 ) -> Iterator[Block]:
     """For each number of vectors, the block of least cost whose results, and operands of one step, fit the registers.
 
-    `cost` is that of a height and a number of vectors.
+    `cost` is a function of a height and a number of vectors.
     """
     for count in vectors:
         heights = range(1, min(32, rows, (registers - count - 1) // count) + 1)
@@ -141,7 +141,7 @@ def tiles_of(extent: int, size: int) -> list[tuple[int, int]]:
 
 
 def peel(builder: PassBuilder, sums: Sequence[str], depth: int, after: int, why: str) -> list[list[str]]:
-    """Peel off the rest of the loop at `depth` behind `after` iterations.
+    """Peel off the remainder of the loop at `depth` after `after` iterations.
 
     Returns the sums of both parts, of the rest in order; only the first part if there is no rest or no whole part.
     """

@@ -13,7 +13,7 @@ from pdojo.errors import LocationError
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.dimensions import indexed_by
 
-_UNIT = "a loop of one iteration is none"
+_UNIT = "a loop of one iteration needs no loop"
 
 
 def drop_unit_loops(builder: PassBuilder) -> None:
@@ -45,7 +45,7 @@ def flatten(builder: PassBuilder) -> None:
     Two loops are collapsed iff every access in them uses either neither loop, or both as whole neighbouring dimensions,
     and all other accesses to the arrays written there can be collapsed in the same way, so that fusion stays possible.
     """
-    why = "rows that follow each other in memory are one"
+    why = "rows that are adjacent in memory form one loop"
     while pairs := _flat_pairs(builder):
         # Innermost first, so that a collapsed loop can be collapsed with the loop around it next.
         inner = {i: d for i, d in pairs.items() if _only_child_of(builder, i).id not in pairs}
@@ -214,7 +214,7 @@ def _only_child_of(builder: PassBuilder, identifier: str) -> Scope:
 
 
 def _dimensions(scope: Scope) -> set[tuple[str, int]] | None:
-    """The array dimensions that a loop and its only child index together; None if any access uses one alone."""
+    """The array dimensions that a loop and its only child index together; None if any access uses only one of them."""
     if _only_child(scope) is None:
         return None
     found: set[tuple[str, int]] = set()

@@ -34,7 +34,7 @@ def _share(builder: PassBuilder, identifier: str, depth: int) -> None:
     leaf = builder.leaf(identifier)
     divisor = leaf.inputs[1]
     assert isinstance(divisor, Access)
-    why = f"one division for all that are divided by an element of '{divisor.array.name}'"
+    why = f"one division for all values that are divided by an element of '{divisor.array.name}'"
     loops = sorted({d for expression in divisor.index for d in expression.variables()})
     name = fresh_name(builder.nest.arrays, f"{divisor.array.name}_inverse")
     extents = [leaf.chain[d].extent for d in loops]

@@ -10,8 +10,8 @@ from pdojo.passes.common.loops import isolate
 
 
 class Parts(NamedTuple):
-    """The statements of a sum in parts, by identifier, and the array of partial results, whose first dimension is the
-    part.
+    """The statements of a sum in parts, keyed by identifier, and the array of partial results, whose first dimension
+    is the part.
     """
 
     zero: str
@@ -24,7 +24,7 @@ def split_terms(builder: PassBuilder, identifier: str, count: int, why: str) -> 
     """Cut the innermost loop around a sum, a loop over terms, into `count` parts.
 
     [spatial, terms] becomes [spatial {parts zero, terms of a part, parts}, parts combined]; remaining terms are peeled
-    off behind it. The loops stay together.
+    off into a later nest. The loops stay together.
     """
     leaf = builder.leaf(identifier)
     depth, extent = len(leaf.chain) - 1, leaf.chain[-1].extent

@@ -116,7 +116,7 @@ def matrix_units(machine: Machine) -> list[ProductUnit]:
 
 
 _MATRIX = (["columns", "rows", "terms"], ["rows", "columns", "terms"])
-"""The loops of a product of matrices whose first or second factor is that of the columns."""
+"""The loops of a product of matrices; the first or the second factor has the columns."""
 
 
 def _widens(leaf: Leaf) -> bool:

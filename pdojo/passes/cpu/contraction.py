@@ -170,7 +170,7 @@ def _seal(builder: PassBuilder, identifier: str, before: set[str], depth: int) -
 
 
 def _cut(builder: PassBuilder, identifier: str, depth: int, size: int, least: int, why: str) -> list[str]:
-    """Peel off the rest behind whole tiles, but at least `least` iterations; returns the sums of both parts."""
+    """Peel off the remainder after whole tiles, but at least `least` iterations; returns the sums of both parts."""
     extent = builder.loop(identifier, depth).extent
     whole = extent // size * size
     if 0 < extent - whole < least:
@@ -353,7 +353,7 @@ def _block(builder: PassBuilder, identifier: str, rows: int, height: int, why: s
 
 
 def _split_epilogue(builder: PassBuilder, identifier: str, depth: int, why: str) -> None:
-    """Split the loop at `depth` around the sum from the statements behind the sum; each gets its own vector loop."""
+    """Split the loop at `depth` around the sum from the statements after the sum; each gets its own vector loop."""
     loop = builder.loop(identifier, depth)
     while len(loop.children) > 1:
         builder.make("split_scopes", loop, why, after=1)

@@ -71,7 +71,7 @@ def cycles(node: Node, nest: Nest, machine: Machine) -> float:
 
 
 def alone(node: Node, nest: Nest, machine: Machine) -> float:
-    """Cycles of one run of a node on one thread, if caches have what fits them; the node has no parallel scopes."""
+    """Cycles of a node without parallel scopes on one thread, if caches contain all data that fits."""
     model = _Model(nest, machine)
     return max([model.compute(node)[0], *model.waits(node, warm=True)])
 

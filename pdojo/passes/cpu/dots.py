@@ -224,7 +224,7 @@ def _rest_later(builder: PassBuilder, sums: list[str], plan: DotPlan) -> None:
 
 
 def _peeled(builder: PassBuilder, sums: list[str], depth: int, size: int, why: str) -> list[list[str]]:
-    """The sums of whole tiles, and of the rest peeled off behind them."""
+    """The sums of whole tiles, and of the remainder that is peeled off after them."""
     return peel(builder, sums, depth, builder.loop(sums[0], depth).extent // size * size, why)
 
 

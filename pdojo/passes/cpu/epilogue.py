@@ -23,7 +23,7 @@ def absorb_epilogue(builder: PassBuilder, identifier: str) -> None:
 
 
 def _length(builder: PassBuilder, leaf: Leaf, depth: int) -> int:
-    """The number of nests to fuse, of those that may be: behind them, the fewest arrays are read."""
+    """The number of nests to fuse, at most all: the number after which the fewest arrays are read."""
     written = {w.output.array for w in leaf.chain[0].leaves}
     order = builder.nest.leaves
     follower, best, least = builder.nest.next_sibling(leaf.chain[0]), 0, 1

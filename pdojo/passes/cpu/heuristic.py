@@ -2,8 +2,8 @@
 
 It takes shorter forms of functions, simplifies loops (`loops.py`), turns shared divisors into reciprocals
 (`reciprocals.py`) and splits rows under strided windows (`windows.py`). Contractions get register tiles
-(`contraction.py`) or the machine's dot products (`dots.py`); what depends on constants only is computed at binding
-(`constants.py`). For everything else it fuses the outer loops
+(`contraction.py`) or the machine's dot products (`dots.py`); statements that depend on constants only are computed at
+binding (`constants.py`). For everything else it fuses the outer loops
 (`fusion.py`); gives every statement its own innermost vector loop along contiguous memory, with several accumulators
 for reductions, and fuses the loops over vectors, so that intermediate values stay in registers (`vectors.py`); reuses
 memory, also of outputs (`output_sharing.py`); parallelises the loops that balance best (`threads.py`); unrolls; and

@@ -36,7 +36,7 @@ class ColumnFamily:
     """The statements that compute statistics of columns and values from them."""
 
     columns: dict[str, int]
-    """The depth of the loop over columns, by statement."""
+    """The depth of the loop over columns, keyed by statement."""
     outer: dict[str, tuple[int, ...]]
     """The depths of the loops that the statistic's other dimensions index, in their order."""
 
@@ -135,7 +135,7 @@ def _size(builder: PassBuilder, family: ColumnFamily) -> int | None:
 
 
 def _panel(columns: int, count: int, unit: int) -> int:
-    """The columns of each of `count` panels, in whole units where there is more than one."""
+    """The columns of each of `count` panels; a multiple of the unit if there is more than one panel."""
     return columns if count == 1 else min(columns, -(-columns // (count * unit)) * unit)
 
 
@@ -167,7 +167,7 @@ def _cut(builder: PassBuilder, family: ColumnFamily, size: int, sums: set[str]) 
     part_temporaries(builder)
     cut = [*family.statements, *rests]
     for name, dimension in _indexed(builder, cut):
-        # A panel's values can then take the place of those of the panel before.
+        # The values of a panel can then overwrite the values of the previous panel.
         builder.attempt("tile_dim", f"{name}:{dimension}", WHY, size=size)
     leaves = (builder.leaf(identifier) for identifier in cut)
     sums |= {leaf.output.array.name for leaf in leaves if leaf.accumulate is not None}
@@ -181,7 +181,7 @@ def _indexed(builder: PassBuilder, statements: Sequence[str]) -> list[Dimension]
 
 
 def _peeled(builder: PassBuilder, identifier: str, depth: int, size: int) -> list[str]:
-    """The statement, and that of the columns behind the whole panels, in its own nest."""
+    """The statement, and its copy for the columns after the whole panels, in a nest of its own."""
     columns = builder.loop(identifier, depth)
     whole = columns.extent // size * size
     if whole == columns.extent:
@@ -202,7 +202,7 @@ def _arrange(builder: PassBuilder, identifier: str, depth: int, size: int) -> No
 
 
 def _move_last(builder: PassBuilder, identifier: str, rests: list[str]) -> None:
-    """Move a statement's nest behind all nests but those of later rests."""
+    """Move a statement's nest after all nests except the nests of later remainders."""
     later = set(rests[rests.index(identifier) + 1 :])
     while True:
         nest = builder.leaf(identifier).chain[0]

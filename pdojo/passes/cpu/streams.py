@@ -109,7 +109,7 @@ def _is_single(builder: PassBuilder, loop: Scope) -> bool:
 
 
 def _bypass_caches(builder: PassBuilder, footprint: int) -> None:
-    """Hint non-temporal stores where they are legal and pay; as a variant, wherever they are legal, or nowhere."""
+    """Hint non-temporal stores where they are legal and profitable; variants: wherever they are legal, or nowhere."""
     stores = [leaf for leaf in builder.nest.leaves if _may_bypass(builder, leaf)]
     streams = _streams(stores)
     likely = [s.id for s in stores if footprint >= builder.game.machine.streaming_from(streams[_loop(s).id])]

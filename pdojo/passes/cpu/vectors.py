@@ -160,7 +160,7 @@ def _share_accumulator(builder: PassBuilder, identifier: str, lanes: int) -> boo
 
 
 def _accumulate(builder: PassBuilder, identifier: str, lanes: int, whole: int) -> None:
-    """Split a sum into a vector of partial results, and peel off the vectors behind `whole` terms."""
+    """Split a sum into a vector of partial results, and peel off the vectors after `whole` terms."""
     before, scope = {leaf.id for leaf in builder.nest.leaves}, _parent(builder, identifier)
     result = builder.leaf(identifier).output.array.name
     why = "one vector of partial results, for the rest of the row, too"
@@ -189,7 +189,7 @@ def _whole(extent: int, lanes: int) -> int:
 
 
 def _cut(builder: PassBuilder, identifier: str, lanes: int) -> list[str]:
-    """Peel off the rest behind whole groups of vectors; returns the statements of both parts."""
+    """Peel off the remainder after whole groups of vectors; returns the statements of both parts."""
     scope = _parent(builder, identifier)
     whole = _whole(scope.extent, lanes)
     if not whole:
@@ -432,7 +432,7 @@ def shrink_temporaries(builder: PassBuilder) -> None:
 
 
 def _lanes(builder: PassBuilder, name: str, dimension: int) -> int:
-    """Lanes of the longest vector loop that indexes a dimension; those of the array's type if there is none.
+    """Lanes of the longest vector loop that indexes a dimension; without one, lanes of a vector of the array's type.
 
     They may be fewer than the lanes of the array's own type, if a statement has wider types as well.
     """

@@ -41,7 +41,7 @@ class BlockTile:
 def fastest_first(
     builder: PassBuilder, tiles: Iterable[BlockTile], chain: Sequence[Scope], load: int
 ) -> list[BlockTile]:
-    """The tiles that fit the loops over rows and columns, by loads from shared memory and idle multiprocessors.
+    """The tiles that fit the loops over rows and columns, sorted by loads from shared memory and idle multiprocessors.
 
     The loops end with those over rows, columns and terms; `load` is the time of a load in multiply-adds of one result.
     """

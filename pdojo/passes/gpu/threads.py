@@ -13,7 +13,7 @@ from pdojo.passes.cpu.threads import perfect
 
 
 class ThreadLoops(NamedTuple):
-    """The loops that replace a spread loop, by identifier; None if there is no such loop."""
+    """The loops that replace a spread loop, keyed by identifier; None if there is no such loop."""
 
     threads: str
     turns: str | None

@@ -75,7 +75,7 @@ def _is_streamed(leaf: Leaf) -> bool:
 
 
 def _slides(leaf: Leaf) -> bool:
-    """True for a step of a sum over a window, which overlaps those of other results."""
+    """True for a step of a sum over a window that overlaps the windows of other results."""
     own = {v for e in leaf.output.index for v in e.variables()}
     read = (set(e.variables()) for access in leaf.reads for e in access.index)
     return leaf.accumulate is not None and any(used & own and used - own for used in read)

@@ -39,7 +39,7 @@ def use_registers(builder: PassBuilder) -> None:
 
 def _locate(builder: PassBuilder) -> None:
     """Put temporaries into registers."""
-    # The room in registers is limited, so those that are used come first.
+    # The number of registers is limited, so used arrays come first.
     for name in sorted(builder.temporaries(), key=lambda name: not builder.nest.writers[name]):
         builder.attempt("set_location", name, "only constants index it: registers", location="register")
 
@@ -61,7 +61,7 @@ def _in_registers(builder: PassBuilder, scope: Scope, name: str) -> None:
     depth = scope.depth
     wraps = len(builder.nest.siblings(scope)) > 1 and scope.parent is not None
     if wraps and scope.parent is not None:
-        # Include the zeros before the loop and the statements behind it.
+        # Include the zeros before the loop and the statements after it.
         scope = builder.scope(tile(builder, scope.parent, 1, why).inner)
     before = set(builder.nest.arrays)
     builder.make("stage_out", scope, why, array=name, location="stack")
@@ -140,7 +140,7 @@ def _keep_intermediates(builder: PassBuilder) -> None:
 
 
 def _keep(builder: PassBuilder, identifier: str, name: str) -> None:
-    """Let the iterations of a loop work on a copy of what they write, in registers."""
+    """Let the iterations of a loop write to a copy in registers."""
     why = "values are in registers until they are complete"
     inner = builder.scope(tile(builder, identifier, 1, why).inner)
     depth = inner.depth

@@ -1,4 +1,4 @@
-"""The first and the last step of a sum in registers: no zero before it, no copy behind it."""
+"""The first and the last step of a sum in registers: no zero before it, no copy after it."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class _Shortening:
         return zeros.leaves[0].output.array.buffer.names[0]
 
     def _after(self, identifier: str, places: int) -> Scope:
-        """The node so many places behind another one."""
+        """The node a number of places after another one."""
         node = self.builder.nest.by_id[identifier]
         found = self.builder.scope(self.parent).children[node.position + places]
         assert isinstance(found, Scope)

@@ -116,7 +116,7 @@ def _aligned(builder: PassBuilder, window: _Window) -> bool:
 
 
 def _parities(builder: PassBuilder, window: _Window) -> str:
-    """Split the steps into those at even places and those at odd places behind, whose statement it returns."""
+    """Split the steps into the even ones and, after them, the odd ones; returns the statement of the odd ones."""
     along = builder.scope(window.along)
     while along.depth > window.results:
         builder.make("swap_scopes", along.chain[-2], WHY)

@@ -54,7 +54,7 @@ class Stopwatch:
 
 
 def judge_code(tuning: ScheduledKernel, tell: Callable[[str], None]) -> str | None:
-    """Run a tuned program's code once, beside the plain kernel's; returns the reason if it cannot run, else None.
+    """Run the tuned and the plain kernel's code once, and compare; returns the reason if it cannot run, else None.
 
     On a processor, the arrays lie between guard pages. Raises MeasurementError if the code fails or its results are
     wrong. `tell` receives the current phase.

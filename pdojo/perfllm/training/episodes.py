@@ -33,8 +33,8 @@ class EpisodeOrder:
     kernel: int
     """The number of the kernel."""
     way: tuple[tuple[str, ...], ...]
-    """The path to the initial state: the moves of each state on it, by identifier, the initial state last. () for the
-    plain kernel.
+    """The path to the initial state: the moves of each state on it, located by identifier, the initial state last. ()
+    for the plain kernel.
     """
     shown: tuple[str, ...]
     """The moves of a demonstration; () if the agent chooses."""
@@ -47,7 +47,7 @@ class EpisodeAction:
     """The result of an action."""
 
     moves: tuple[str, ...]
-    """All moves of the state afterwards, by identifier."""
+    """All moves of the state afterwards, located by identifier."""
     fingerprint: str
     """Fingerprint of the program afterwards."""
     cost: float
@@ -56,7 +56,7 @@ class EpisodeAction:
     reward: float
     """c / T; c is the cost of the plain kernel."""
     predicted: float
-    """The action's value by the policy of the episode."""
+    """The value that the policy of the episode gives the action."""
 
 
 @dataclass(frozen=True)

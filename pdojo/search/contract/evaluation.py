@@ -81,7 +81,7 @@ class Evaluator(Protocol):
 
     @property
     def settings(self) -> JSON:
-        """Everything, besides the program, that costs depend on: machine, options, tool chain."""
+        """Everything except the program that costs depend on: machine, options, tool chain."""
         ...
 
     def expect(self, candidate: Candidate) -> None:

@@ -20,7 +20,7 @@ class Neighbourhood(Protocol):
 
     @property
     def settings(self) -> JSON:
-        """Everything, besides the name, that proposals depend on; stored with a run."""
+        """Everything except the name that proposals depend on; stored with a run."""
         ...
 
     def neighbour(self, game: Game, random: Random) -> Game | None:

@@ -86,7 +86,7 @@ class Node:
     number: int
     """Number of the program's evaluation in this search; 0 is the root. States with equal programs share it."""
     moves: tuple[Move, ...]
-    """The trace from the plain kernel, by identifier."""
+    """The trace from the plain kernel, located by identifier."""
     fingerprint: str
     """The program's fingerprint."""
     parent: Node | None

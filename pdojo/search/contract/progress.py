@@ -74,7 +74,7 @@ class Progress:
     match: Race | None
     """The incumbent's match with the root; None for computed costs, for the root, and without an incumbent."""
     failures: Mapping[str, int]
-    """Number of failures by kind."""
+    """Number of failures, keyed by kind."""
     spent: Mapping[str, float]
     """Seconds by phase (`PHASES`). Their sum exceeds the clock time if evaluators use several processors at once."""
     doing: str = ""

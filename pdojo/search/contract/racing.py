@@ -33,7 +33,7 @@ class Race:
 
     @cached_property
     def ratios(self) -> list[float]:
-        """The program's sample divided by the other program's, by round; empty unless both were timed."""
+        """The program's sample divided by the other program's, indexed by round; empty unless both were timed."""
         if self.other is None or not (self.evaluation.is_ok and self.other.is_ok):
             return []
         pairs = zip(self.evaluation.detail["samples"], self.other.detail["samples"], strict=True)
@@ -58,22 +58,22 @@ class Race:
 
     @property
     def won(self) -> bool:
-        """True if the program is faster by the sign test (`CHANCE`)."""
+        """True if the sign test (`CHANCE`) shows that the program is faster."""
         return bool(self.ratios) and self.wins >= wins_needed(len(self.ratios))
 
     @property
     def lost(self) -> bool:
-        """True if the other program is faster by the sign test."""
+        """True if the sign test shows that the other program is faster."""
         return bool(self.ratios) and sum(ratio > 1 for ratio in self.ratios) >= wins_needed(len(self.ratios))
 
     @property
     def is_undecided(self) -> bool:
-        """True if both programs were timed, and neither is faster by the sign test."""
+        """True if both programs were timed, and the sign test shows neither to be faster."""
         return bool(self.ratios) and not (self.won or self.lost)
 
     @property
     def verdict(self) -> str:
-        """The speed-up by the median ratio, and whether the race is decided, in words."""
+        """The median of the speed-ups, and whether the race is decided, in words."""
         if self.fastest is None:
             return "not compared"
         rounds = len(self.ratios)

@@ -53,7 +53,7 @@ class Strategy(Protocol):
 
     @property
     def settings(self) -> JSON:
-        """Everything, besides the name and the arguments of `start`, that proposals depend on; stored with a run."""
+        """Everything except the name and the arguments of `start` that proposals depend on; stored with a run."""
         ...
 
     @property
@@ -112,7 +112,7 @@ class Breeder(Strategy, Protocol):
 
 
 StrategyOptions: TypeAlias = Mapping[str, Any]
-"""Options of a strategy by name."""
+"""Options of a strategy, keyed by name."""
 
 
 @dataclass(frozen=True)

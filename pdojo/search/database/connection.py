@@ -20,7 +20,7 @@ PATIENCE = 60.0
 """Seconds to wait for other writers."""
 
 Cells: TypeAlias = dict[str, Any]
-"""A row: its cells by name."""
+"""A row: its cells, keyed by name."""
 _Result = TypeVar("_Result")
 
 

@@ -1,4 +1,4 @@
-"""Measured decisions about tuning parameters, by kind of kernel and settings of the evaluator."""
+"""Measured decisions about tuning parameters, keyed by kind of kernel and settings of the evaluator."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def find_decision(memory: SearchMemory, kind: str) -> JSON | None:
 
 
 def keep_decision(memory: SearchMemory, kind: str, decided: JSON, gain: float) -> None:
-    """Store what was decided in place of an earlier decision; `gain` is the speed-up."""
+    """Store a decision, replacing an earlier one; `gain` is the speed-up."""
     with memory.connection.transaction() as connection:
         connection.execute(
             "INSERT OR REPLACE INTO decisions (kind, settings, text, gain, measured) VALUES (?, ?, ?, ?, ?)",

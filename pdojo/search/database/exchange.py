@@ -89,7 +89,7 @@ def _parse(lines: Iterable[str], source: str) -> Iterator[_Record]:
             _fail(source, number, "'hash' is no text")
         for column, spec in table.columns.items():
             if not _fits(spec, values[column]):
-                sort = "hash" if spec.refers else "number that it can be" if spec.least is not None else spec.kind
+                sort = "hash" if spec.refers else "possible number" if spec.least is not None else spec.kind
                 _fail(source, number, f"'{column}' is no {sort}")
         yield _Record(number, name, hashed, values)
 
@@ -165,7 +165,7 @@ class _Import:
     def _check_race(self, record: _Record, stored: JSON) -> None:
         """Raise DatabaseError if a race contradicts itself."""
         against = stored["against"] and stored["against"].id
-        wrong = "the samples of this race are no times of the same turns"
+        wrong = "the samples of this race were not taken in the same turns"
         try:
             found = race_of({**stored, "against": against, "facts": None, "cost": None}, self.source)
         except DatabaseError:
@@ -179,7 +179,7 @@ class _Import:
         query = "SELECT cost FROM measurements WHERE program = ? AND settings = ? AND failure = ''"
         found = connection.execute(query, (stored["program"].id, stored["settings"].id)).fetchone()
         if found is None or (not stored["timed"] and stored["cost"] != found[0]):
-            _fail(self.source, record.number, "this program never was what this row says, by what was measured")
+            _fail(self.source, record.number, "the measurements contradict this row: the program was never the best")
 
     def _held(self, connection: sqlite3.Connection) -> set[tuple[int, int]]:
         """Problems and settings that had an incumbent before the import: imported timed programs have not raced with

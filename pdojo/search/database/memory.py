@@ -208,7 +208,7 @@ class SearchMemory:
     def find(self, fingerprint: str, *, alone: bool = False) -> Evaluation | None:
         """The evaluation of a program: a failure if there is one, else the first measurement.
 
-        With `alone`, failures in races do not count.
+        If `alone` is true, failures in races do not count.
         """
         query = (
             "SELECT x.*, e.text AS facts FROM {} x JOIN programs p ON p.id = x.program"
@@ -286,8 +286,8 @@ class SearchMemory:
         """Make the program of a trace the incumbent.
 
         For computed costs, the program with the least cost is the incumbent. A `timed` program becomes the incumbent
-        only if there is none, if it failed, or if its fingerprint is `over`; with `once`, never a second time. `beside`
-        is the text of another program and the speed-up over it.
+        only if there is none, if it failed, or if its fingerprint is `over`; with `once`, never a second time.
+        `beside` has the text of another program and the speed-up over it.
         """
         with self.connection.transaction() as connection:
             held = self.best()
@@ -404,5 +404,5 @@ def samples_of(evaluation: Evaluation | None) -> Sequence[float]:
 def _samples(detail: object, path: object) -> list[float]:
     found: object = cast(JSON, detail).get("samples", []) if isinstance(detail, dict) else None
     if not isinstance(found, list) or not all(isinstance(each, float | int) for each in cast(list[object], found)):
-        raise DatabaseError(f"the database '{path}' holds something else where samples should be")
+        raise DatabaseError(f"the database '{path}' holds samples that are no list of numbers")
     return cast(list[float], found)

@@ -31,7 +31,7 @@ class Pruning:
 
     def __post_init__(self) -> None:
         if self.slower_than is not None and not self.slower_than >= 1:
-            raise UsageError(f"programs can be at least 1 times as slow as the best, not {self.slower_than:g}")
+            raise UsageError(f"programs to prune are at least 1 times as slow as the best, not {self.slower_than:g}")
 
 
 def prune(connection: DatabaseConnection, what: Pruning, *, dry_run: bool = False) -> Counter[str]:

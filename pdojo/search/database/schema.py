@@ -208,7 +208,7 @@ def fits(column: Column, value: object) -> bool:
 
 
 def _numbers() -> dict[str, Column]:
-    """Columns of numbers, by their names in queries. Joins yield None for missing rows."""
+    """Columns of numbers, keyed by their names in queries. Joins yield None for missing rows."""
     found = {name: column for table in TABLES.values() for name, column in table.columns.items()}
     found |= dict.fromkeys(("root_cost", "plain_cost", "clock"), found["cost"])
     numbers = {name: column for name, column in found.items() if column.kind in ("integer", "real")}
@@ -219,7 +219,7 @@ def _numbers() -> dict[str, Column]:
 
 
 NUMBERS: Mapping[str, Column] = _numbers()
-"""Columns of numbers by name. All other columns hold text, into which SQLite converts numbers."""
+"""Columns of numbers, keyed by name. All other columns hold text, into which SQLite converts numbers."""
 
 
 def digest(text: str) -> str:

@@ -57,7 +57,7 @@ class Costs:
         self._times = times
         self._doing = doing
         self._races: dict[str, Race] = {}
-        """Races of the last `evaluate`, by fingerprint."""
+        """Races of the last `evaluate`, keyed by fingerprint."""
         self.remembered = 0
         """Number of evaluations found in the memory."""
         self.made = 0

@@ -1,4 +1,4 @@
-"""Children of states: neighbours of a state or of a cross of two, made in this process or by several."""
+"""Children of states: neighbours of a state, or of a cross of two states; computed in this process or in several."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 
 ALONE = 5.0
-"""Seconds that this process makes children alone before it starts others; many searches end sooner."""
+"""Seconds for which this process proposes children alone before it starts other processes; many searches end sooner."""
 KEPT = 16
 """Number of states that a process keeps to make others from."""
 
@@ -71,7 +71,7 @@ class LocalExecutor:
 
 
 class ProcessExecutor:
-    """Makes children in this process, and in others after `alone` seconds of that.
+    """Proposes children in this process, and after `alone` seconds of it in other processes too.
 
     The children do not depend on the process: other processes send moves, which this one replays. Raises UsageError if
     the neighbourhood cannot be pickled, or if this process may not start others.
@@ -110,7 +110,7 @@ class ProcessExecutor:
 def _check(near: Neighbourhood) -> None:
     """Raise UsageError if the neighbourhood cannot be sent to other processes."""
     if current_process().daemon:
-        raise UsageError("a daemonic process has no processes of its own; leave out the proposers")
+        raise UsageError("a daemonic process cannot start other processes; leave out the proposers")
     try:
         pickle.loads(pickle.dumps(near))
     except Exception as error:  # noqa: BLE001  # whatever the class raises

@@ -21,7 +21,7 @@ class Best:
 
     node: Node
     cost: float
-    """The cost relative to the root's; `node.cost` is what the strategy was told."""
+    """The cost relative to the root's; `node.cost` is the cost that the strategy was told."""
     took: float
     """Its own measured time; equal to `cost` if costs are computed."""
     is_measured: bool = True
@@ -112,7 +112,7 @@ class Incumbent:
         return False
 
     def _settle(self, found: Race) -> None:
-        """Apply the last match of the incumbent: the root is the result unless it is slower by the median of pairs."""
+        """Apply the last match of the incumbent: the root is the result unless the median of pairs is slower."""
         assert self.best is not None
         root, bests = self.record.root, self.record.bests
         if found.ratio is None or self.best.node is root:

@@ -25,11 +25,11 @@ class SearchRecord:
         self.log, self.times = log, times
         self.states = States(root)
         self.known: dict[str, Node] = {}
-        """The first node of each program, by fingerprint."""
+        """The first node of each program, keyed by fingerprint."""
         self.bests: dict[int, float] = {}
-        """Cost of each incumbent that neither failed nor lost its last match, by number."""
+        """Cost of each incumbent that neither failed nor lost its last match, keyed by number."""
         self._seconds: list[float] = []
-        """The run's time after each evaluation, by number."""
+        """The run's time after each evaluation, indexed by number."""
         self.failures: Counter[str] = Counter()
         self.examples: dict[str, Evaluation] = {}
         """The first failure of each kind."""

@@ -63,5 +63,5 @@ def search(
 
 
 def run_settings(strategy: Strategy, neighbourhood: Neighbourhood) -> JSON:
-    """The facts that identify a run beside names, problem and seed."""
+    """The facts that identify a run in addition to names, problem and seed."""
     return {"strategy": strategy.settings, "neighbourhood": neighbourhood.settings, "batch": strategy.batch}

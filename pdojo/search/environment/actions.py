@@ -242,7 +242,7 @@ def _alike(found: Sequence[MoveCandidate]) -> list[list[MoveCandidate]]:
 
 
 def everywhere(game: Game, move: Move) -> Game:
-    """A new state after a run: a legal move, repeated at all other places where it is then legal.
+    """The state after a run: after a legal move, and the same move at all other places where it is then legal.
 
     Places are visited in the program's order. Finishing families (`Transformation.finishes`), such as fusion and
     smaller memory, also apply at newly arising places, until none is legal; other families apply once at each place of
@@ -281,6 +281,6 @@ def _make(state: Game, limits: Limits, move: Move) -> bool:
 
 
 def _places(program: Program, move: Move) -> list[Move]:
-    """The candidates of a move's family with its parameters, by identifier, in order."""
+    """The candidates of a move's family with its parameters, located by identifier, in order."""
     found = (choice.move for choice in useful(choices(program, [move.name]), program))
     return [other for other in found if other.params == move.params]

@@ -102,7 +102,7 @@ class Episode:
         Raises UsageError for a negative seed, IllegalMove or LocationError for a trace that does not apply.
         """
         if seed is not None and seed < 0:
-            raise UsageError(f"a seed is not negative, as {seed} is")
+            raise UsageError(f"a seed must be at least 0, not {seed}")
         state = self.start.fork()
         if trace is not None:
             _replay(state, trace)

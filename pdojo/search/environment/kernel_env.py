@@ -28,7 +28,7 @@ from pdojo.transforms.shown import html_of
 from pdojo.transforms.trace import Trace
 
 Observation = dict[str, Any]
-"""An observation: arrays and the text by name."""
+"""An observation: arrays and the text, keyed by name."""
 BOUND = 1e9
 """Bound of the features."""
 MOST_ACTIONS = 1 << 20
@@ -54,9 +54,9 @@ def _refuse_shared_memory(space: ProgramText, n: int = 1, ctx: Any = None) -> An
 class KernelEnv(gymnasium.Env[Observation, np.int64]):
     """The game of a kernel: an action is the number of an offered action, 0 is the stop.
 
-    `capacity` is the number of actions besides the stop. `longest` is the number of characters of an observed program.
-    With `successors`, observations include the features of the program after each action. `close` closes `prices`. See
-    docs/environment.md for observations and `info`.
+    `capacity` is the number of actions, not counting the stop. `longest` is the number of characters of an observed
+    program. With `successors`, observations include the features of the program after each action. `close` closes
+    `prices`. See docs/environment.md for observations and `info`.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "html"], "render_fps": 1}  # pyright: ignore[reportIncompatibleVariableOverride]  # as all environments do

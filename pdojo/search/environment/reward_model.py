@@ -132,7 +132,7 @@ class RewardModel:
         return found
 
     def _timed(self, game: Game) -> Evaluation:
-        """The time of a program raced with the start; alone if the start fails, or for the start itself."""
+        """The time of a program, in a race with the start; timed alone if the start fails or is this program."""
         is_start = game.fingerprint == self._start.fingerprint
         start = None if is_start else self.cost(self._start)
         beside = None if start is None or not start.is_ok else Candidate.of(self._start)

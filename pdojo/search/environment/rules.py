@@ -23,7 +23,7 @@ class Rules:
     """The rules of episodes. Raises UsageError for invalid values."""
 
     offered: int | None = 32
-    """Greatest number of actions besides the stop, sampled with the seed; None offers all legal ones."""
+    """Greatest number of actions, not counting the stop, sampled with the seed; None offers all legal ones."""
     granularity: str = "single"
     """The kind of the actions.
 
@@ -51,7 +51,7 @@ class Rules:
             if value is not None and value < 1:
                 raise UsageError(f"an episode needs '{what}' of at least 1, not {value}")
         if self.granularity == "edits" and self.offered is None:
-            raise UsageError("edits of a trace cannot be offered all: give 'offered' a number")
+            raise UsageError("not all edits of a trace can be offered: give 'offered' a number")
         if self.scale is not None and not 0 < self.scale < inf:
             raise UsageError(f"the scale of rewards is a positive number, not {self.scale:g}")
 

@@ -1,4 +1,4 @@
-"""Evaluators by name: those that a machine's backend and its kind make possible."""
+"""Evaluators, keyed by name: those that a machine's backend and its kind make possible."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class EvaluatorKind:
     make: Callable[[KernelOp, int], Evaluator]
     """Makes the evaluator for a plain kernel, with a seed."""
     version: Callable[[], object]
-    """Everything that its costs depend on, besides machine and program."""
+    """Everything except machine and program that its costs depend on."""
     runs: bool = True
     """True if programs run or are simulated; False if costs are estimates."""
 
 
 def evaluators_of(machine: Machine) -> Mapping[str, EvaluatorKind]:
-    """The evaluators of a machine by name, the default one first."""
+    """The evaluators of a machine, keyed by name, the default one first."""
     found: dict[str, EvaluatorKind] = {}
     backend, model = backend_of(machine), kind_of_machine(machine).model
     if isinstance(backend, Simulates):
@@ -76,7 +76,7 @@ def evaluator_for(machine: Machine, name: str | None) -> str:
 
 
 def version_of(name: str, machine: Machine) -> object:
-    """The version of an evaluator: what its costs depend on, besides machine and program."""
+    """The version of an evaluator: everything except machine and program that its costs depend on."""
     return evaluators_of(machine)[name].version()
 
 

@@ -23,7 +23,7 @@ from pdojo.search.evaluators.ahead import Ahead
 TIMING = Options(effort="search", budget=2.0, check=False, even=True)
 """Options of timing. The number of rounds sets the number of samples."""
 PATIENCE = 30.0
-"""Limit of a call as a multiple of the incumbent's time, and of compiling as a multiple of its compile time."""
+"""Limits of a call and of compiling, as multiples of the incumbent's times."""
 LEAST_LIMIT, LONGEST_LIMIT = 2.0, 10.0
 """Least and greatest limit of a call, in seconds; the paper's limit is 10 s."""
 LEAST_COMPILING = 15.0
@@ -155,7 +155,7 @@ class RuntimeEvaluator:
 
 
 def settings_of(machine: Machine, environment: JSON) -> JSON:
-    """Everything, besides the program, that costs on this machine depend on."""
+    """Everything except the program that costs on this machine depend on."""
     described = machine_facts(machine)
     options = asdict(replace(TIMING, threads=machine.threads))
     racing = {"stages": list(STAGES)}

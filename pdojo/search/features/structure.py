@@ -18,7 +18,7 @@
 | `sums.*` | accumulations into one element over a loop: their share, and the mean log of independent copies |
 | `size.*` | statements, nests, guarded instances |
 
-Numbers of instances are those of one call; means and shares are weighted by them."""
+Numbers of instances are for one call; means and shares are weighted by them."""
 
 from __future__ import annotations
 

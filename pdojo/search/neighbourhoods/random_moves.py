@@ -71,7 +71,7 @@ def _of_family(program: Program, name: str, random: Random) -> Iterator[MoveCand
 
 
 def interleaved(ways: Mapping[Iterator[T], float], random: Random) -> Iterator[T]:
-    """The items of several iterators, each from a randomly chosen iterator that is not exhausted, by weight."""
+    """The items of several iterators: each from an iterator that is not exhausted, drawn with the weights."""
     rest = dict(ways)
     while rest:
         (way,) = random.choices(list(rest), list(rest.values()))

@@ -13,7 +13,7 @@ from pdojo.transforms.registry import transformation, transformation_names
 
 
 def mapped_anew(game: Game, scopes: Sequence[str], random: Random) -> Iterator[Game]:
-    """All ways to map some scopes anew, outermost first, each to any legal mapping or to none."""
+    """All ways to change the mappings of some scopes, outermost first, each to any legal mapping or to none."""
     plain = game.fork()
     locations = [f"%{scope}" for scope in scopes]
     names = mappings()
@@ -36,7 +36,7 @@ def _mapped(game: Game, locations: Sequence[str], random: Random) -> Iterator[Ga
 
 
 def pairs(game: Game) -> list[tuple[str, ...]]:
-    """Every scope with each scope inside it, by identifier."""
+    """Every scope with each scope inside it, as identifiers."""
     scopes = game.program.nest.scopes
     return [(outer.id, scope.id) for scope in scopes for outer in scope.chain[:-1]]
 

@@ -32,9 +32,9 @@ class Sized:
 
 
 def other_sizes(game: Game, random: Random) -> Edit | None:
-    """Replace a size in all moves that use it, or in those of one family of loops.
+    """Replace a size in all moves that use it, or in the moves on one family of loops.
 
-    Moves that peel off the rest behind whole pieces are adapted to the new size, or dropped if it divides the extent.
+    Moves that peel off a remainder are adapted to the new size, or dropped if it divides the extent.
     """
     moves = [step.resolved for step in game.trace.steps]
     sized = _sized(game)
@@ -64,7 +64,7 @@ def _resized(move: Move, size: int) -> Move:
 
 
 class _Families:
-    """The families of fused loops, by the identifiers before the loops were cut."""
+    """The families of fused loops, keyed by the identifiers before the loops were cut."""
 
     def __init__(self, game: Game) -> None:
         self._parents: dict[str, str] = {}

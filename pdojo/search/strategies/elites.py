@@ -24,7 +24,7 @@ class Elite:
 
     node: Node
     length: float
-    """Factor on its cost, by which longer programs count as slightly slower."""
+    """Factor on the cost, which makes longer programs count as slightly slower."""
     near: Around
     """Its nearest neighbours that are not proposed yet."""
 
@@ -59,7 +59,7 @@ class Elites(BatchStrategy):
         self.begin(root, neighbourhood, random)
         self._best = self._elite(root)
         self.elites: dict[frozenset[str], Elite] = {kind_of(root): self._best}
-        """The elites by kind."""
+        """The elites, keyed by kind."""
 
     def tell(self, node: Node) -> None:
         """Replace the elite of the same kind if the child is better."""
@@ -75,7 +75,7 @@ class Elites(BatchStrategy):
             self._best = elite
 
     def save(self) -> bytes:
-        """The elites by kind, and the number of proposed neighbours of each."""
+        """The elites, keyed by kind, and the number of proposed neighbours of each."""
         table = NodeTable()
 
         def stored(elite: Elite) -> list[float]:

@@ -77,15 +77,16 @@ def tune_task(
     is_fresh: bool = False,
     with_plain: bool = True,
 ) -> TuneResult:
-    """Search by the plan, verify the best program, and measure it against the plain program and the pass's.
+    """Search as planned, verify the best program, and measure it against the plain program and the pass's.
 
     Without a search, the pass's variants race first, unless nothing is measured. Races and measurements of earlier
     calls come from the database, unless `is_fresh`. The plain program is not timed if `with_plain` is false.
 
-    A `plan` of None does not search. `database` is a file or an open database; None is one in memory. `seed` is the
-    seed of the measured inputs without a search. `rivals` are programs from elsewhere. Ctrl-C ends the search; its best
-    so far is verified but not measured. Ctrl-C in the last measurement skips the measurement. Raises InvalidKernel for
-    a program of another meaning, MeasurementError if it cannot run, KeyboardInterrupt before a program is verified.
+    A `plan` of None does not search. `database` is a file or an open database; None is one in memory. `seed` is
+    the seed of the measured inputs without a search. `rivals` are programs from elsewhere. Ctrl-C ends the search; its
+    best so far is verified but not measured. Ctrl-C in the last measurement skips the measurement. Raises
+    InvalidKernel for a program of another meaning, MeasurementError if it cannot run, KeyboardInterrupt before a
+    program is verified.
     """
     if plan is None and is_measured:
         with _opened(database) as opened:

@@ -16,7 +16,7 @@ _GNU = ("riscv64-unknown-elf-as", "riscv32-unknown-elf-as", "riscv64-linux-gnu-a
 
 
 def assemblers() -> dict[str, list[str]]:
-    """Commands of the installed assemblers, by name, without file arguments."""
+    """Commands of the installed assemblers, keyed by name, without file arguments."""
     found: dict[str, list[str]] = {}
     gnu = next((path for path in map(shutil.which, _GNU) if path is not None), None)
     if gnu is not None:

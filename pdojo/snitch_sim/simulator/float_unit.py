@@ -65,7 +65,7 @@ class FloatUnit:
         """Number of operations that the FPU has executed: arithmetic, comparisons, conversions and moves."""
         self.trace: list[tuple[int, str, int, int]] | None = None
         self._turn = 0
-        """The turn of the arbiter of the FPU's blocks."""
+        """The FPU block whose turn it is at the arbiter."""
         self._in_flight = 0
         self._freed = -1
         self._limit = configuration.outstanding
@@ -126,8 +126,8 @@ class FloatUnit:
         """Raise SimulationError if a packed division or root comes while a scalar one is in the divider.
 
         The dividers of the upper lanes, which do not see the scalar operation, take packed operands again in each cycle
-        in which the lowest lane is not ready (fpnew_opgroup_multifmt_slice.sv: `in_ready_o` is that of lane 0), and one
-        that has computed before keeps them until all lanes are ready (fpnew_divsqrt_th_64_multi.sv; m).
+        in which the lowest lane is not ready (fpnew_opgroup_multifmt_slice.sv: `in_ready_o` belongs to lane 0), and a
+        lane that has computed before keeps them until all lanes are ready (fpnew_divsqrt_th_64_multi.sv; m).
         """
         scalar = next((i for i in pipeline.dividing if not i.name.startswith("v")), None)
         if scalar is not None:
@@ -275,7 +275,7 @@ def reads_a_writer(lane: Lane) -> str:
 
 
 def divides_behind(scalar: Instruction) -> str:
-    """The error for a packed division or root behind a scalar one; the hardware mixes up the upper lanes."""
+    """The error for a packed division or root after a scalar one; the hardware mixes up the upper lanes."""
     return (
         f"divides lanes while the scalar '{scalar.text}' of line {scalar.line} is in the divider: hardware may repeat "
         "the upper lanes of another quotient. Read its result first"

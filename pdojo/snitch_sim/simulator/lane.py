@@ -142,9 +142,8 @@ class Lane:
             self.unconfirmed = line
         elif self.unconfirmed:
             raise BadStream(
-                f"set up to read, and nothing has waited for what its stream of line {self.unconfirmed} writes: until "
-                "that is in memory, instructions that read the stream get garbage. Ask for its status (scfgr) until "
-                "bit 31 is set"
+                f"set up to read before its write stream of line {self.unconfirmed} has reached memory: "
+                "instructions would read garbage. Poll its status (scfgr) until bit 31 is set"
             )
         # `now` is one cycle after the instruction's issue.
         if self.addresses:

@@ -99,8 +99,9 @@ class SimulatedMemory:
         self.core_requests: deque[MemoryRequest] = deque()
         self.float_requests: deque[MemoryRequest] = deque()
         self.responses: deque[Response] = deque()
-        """Responses of the port of core and FP subsystem. They leave in order: one that waits for a write port keeps
-        back those behind it, whoever they are for (lsu_to_tcdm.sv, reqrsp_mux.sv; m)."""
+        """Responses of the port of core and FP subsystem. They leave in order: one that waits for a write port delays
+        all later ones (lsu_to_tcdm.sv, reqrsp_mux.sv; m).
+        """
         self.core_responses: deque[Response] = deque()
         """Responses in the core's response register, of two entries."""
         self.core_taken = self.float_taken = -1

@@ -141,7 +141,7 @@ def _pair(a: float, b: float, _: float) -> float:
 
 @cache
 def packed_functions() -> dict[str, Function]:
-    """All packed functions from floats to floats, by mnemonic."""
+    """All packed functions from floats to floats, keyed by mnemonic."""
     table: dict[str, Function] = {
         "vfcpka.s.s": _pair,
         "vfcpka.h.s": _packs(0),

@@ -30,9 +30,9 @@ class LineCounts:
     count: int
     """Number of issues: FP instructions in the FP subsystem, others in the core."""
     stalls: dict[str, int]
-    """Cycles that it stalled in its unit, by cause."""
+    """Cycles that it stalled in its unit, keyed by cause."""
     offload_stalls: dict[str, int] = field(default_factory=dict[str, int])
-    """Cycles that the core stalled before handing an FP instruction on, by cause."""
+    """Cycles that the core stalled before handing an FP instruction on, keyed by cause."""
     handed_on: int = 0
     """Number of times that the core handed it on to the FP subsystem; 0 for other instructions."""
 
@@ -88,7 +88,7 @@ class Result:
 
 
 def by_cause(stalls: list[int]) -> dict[str, int]:
-    """Stalled cycles by the name of their cause."""
+    """Stalled cycles, keyed by the name of their cause."""
     return {NAMES[cause]: cycles for cause, cycles in enumerate(stalls) if cycles}
 
 

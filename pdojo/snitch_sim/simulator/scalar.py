@@ -182,7 +182,7 @@ def _signs(letter: str, kind: str) -> Function:
 
 @cache
 def float_functions() -> dict[str, Function]:
-    """All scalar functions from floats to floats, by mnemonic."""
+    """All scalar functions from floats to floats, keyed by mnemonic."""
     table = {**_doubles(), **_narrow("s", unbox_single, box_single), **_narrow("h", unbox_half, box_half)}
     for letter in WIDTH:
         for kind in ("", "n", "x"):

@@ -121,7 +121,7 @@ def _put(
 
 
 def _marked(call: Call, x: Array, dim: int, index: Array, updates: Array, accumulation: Accumulation | None) -> Array:
-    """The array with an element at one computed index of each row replaced or added; NaN where there is no such one."""
+    """The array with an element at one computed index of each row replaced or added; NaN if there is none."""
     axis = dim % max(x.rank, 1)
     row = tuple(1 if d == axis else extent for d, extent in enumerate(x.shape))
     if not x.rank or index.shape != row or not is_float(x.dtype):

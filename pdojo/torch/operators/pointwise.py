@@ -119,7 +119,7 @@ def power(call: Call, x: Any, exponent: Any) -> Array:
     """Powers; of integers only if the exponent is a number from 0."""
     a, b = promoted(call, (x, exponent))
     if _is_whole(a, b) and not (isinstance(a, Array) and not isinstance(b, Array) and b >= 0):
-        call.refuse("kernels raise integers to constant powers from 0 only")
+        call.refuse("kernels raise integers only to constant powers of at least 0")
     return build.power(a, b)
 
 
@@ -156,7 +156,7 @@ pointwise("bitwise_not.default", lambda x: ~x)
 
 
 def _shift(sign: str) -> Callable[..., Array]:
-    """A shift; PyTorch's result is that of a shift by all bits if the count is negative or above the width."""
+    """A shift; If the count is negative or above the width, PyTorch's result is that of a shift by all bits."""
 
     def shifted(x: Any, count: Any) -> Array:
         dtype = (x if isinstance(x, Array) else count).dtype
@@ -226,7 +226,7 @@ def clamp(call: Call, x: Array, min: Any = None, max: Any = None) -> Array:
 def nextafter(call: Call, x: Array, y: Array) -> Array:
     """The next number of the element type from `x` towards `y`."""
     if x.dtype not in ("f32", "f64") or y.dtype != x.dtype:
-        call.refuse("kernels have the next number of f32 and f64 only")
+        call.refuse("kernels compute the next number of f32 and f64 only")
     kind = "i32" if x.dtype == "f32" else "i64"
     shape = build.map("+", x, y).shape
     x, y = build.broadcast_to(x, shape), build.broadcast_to(y, shape)
@@ -242,7 +242,7 @@ def nextafter(call: Call, x: Array, y: Array) -> Array:
 def frexp(call: Call, x: Array) -> tuple[Array, Array]:
     """Mantissas from 0.5 to 1, and the exponents of 2 with which they give the elements."""
     if x.dtype == "f64":
-        call.refuse("kernels have mantissas of f16, bf16 and f32 only")
+        call.refuse("kernels compute mantissas of f16, bf16 and f32 only")
     # f64 has no subnormal numbers that are those of a smaller type.
     u = build.cast(build.cast(x, "f32"), "f64")
     bits = build.bitcast(u, "i64")

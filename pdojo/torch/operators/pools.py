@@ -53,7 +53,7 @@ def max_pool(
     images = _batched(call, x)
     if 1 not in call.read:
         return [build.reshape(build.pool("max", images, **windows), call.shape), None]
-    # Vectors of f32 have as many lanes as those of i32.
+    # Vectors of f32 and of i32 have the same number of lanes.
     numbers = build.iota((prod(images.shape[2:]),), "i32" if x.size <= MOST_I32 else "i64")
     places = build.broadcast_to(build.reshape(numbers, images.shape[2:]), images.shape)
     found = max_pool_with_places(images, places=places, **windows)

@@ -24,7 +24,7 @@ def _register(name: str, network: Network, gates: str, functions: Sequence[Funct
     ) -> list[Array]:
         directions, each = 2 if both else 1, 4 if biases else 2
         if len(weights) != layers * directions * each:
-            call.refuse("kernels project no states")
+            call.refuse("kernels of recurrent layers have no projections")
         inputs = wide(build.transpose(x, (1, 0, 2)) if batch_first else x)
         first = [wide(state) for state in states]
         last: list[list[Array]] = []

@@ -1,7 +1,7 @@
 """Common checks of moves that change the order of statement instances.
 
 Such a move is legal if no pair of instances whose order changes conflicts. On cells, this condition is too strong: a
-temporary that every iteration fills anew has one cell, and no value crosses iterations. So if cells conflict in buffers
+temporary that every iteration refills has one cell, and no value crosses iterations. So if cells conflict in buffers
 with several elements per cell, the question is asked about elements, and the program after the move must keep every
 value in storage (docs/legality.md).
 """

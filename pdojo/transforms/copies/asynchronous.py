@@ -53,7 +53,7 @@ class AsyncCopy(Transformation[Leaf]):
     def check(self, program: Program, site: Leaf) -> Reason | None:
         """Requires a copy between the right memories, in a grid, of a size that the machine copies."""
         if site.asynchronous:
-            return Reason("the copy runs on its own already")
+            return Reason("the copy is asynchronous already")
         problem = async_problem(site) or async_copy_problem(site, program.machine)
         problems = (problem, *(vector_problem(access, site, program.machine) for access in site.accesses))
         return next((found for found in problems if found is not None), None)
@@ -94,7 +94,7 @@ class SyncCopy(Transformation[Leaf]):
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
         """Requires an asynchronous copy."""
-        return None if site.asynchronous else Reason("the op is no copy that runs on its own")
+        return None if site.asynchronous else Reason("the op is no asynchronous copy")
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
         site.op.properties.pop("asynchronous")

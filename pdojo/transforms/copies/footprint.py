@@ -116,7 +116,7 @@ def _order(
     for order in permutations(own) if len(own) <= MOST_VARIABLES else (tuple(own),):
         fits = tuple(around[v] for v in order) == extents
         if fits and _renamed(index, order, depth, (*around[:depth], *extents)) == pattern:
-            # Substitution must also restore the indices inside from those of the copy nest in normal form.
+            # Substitution must also restore the indices inside from the indices of the copy nest in normal form.
             back = {depth + k: var(v) for k, v in enumerate(order)}
             if tuple(e.substitute(back, around) for e in pattern) == index:
                 return order

@@ -149,7 +149,7 @@ class Staging(Transformation[Scope]):
     @staticmethod
     def _site_reason(site: Scope) -> Reason | None:
         if site.mapping not in _SITES:
-            return Reason(f"a copy beside {describe_scope(site)} would be outside of what the mapping is about")
+            return Reason(f"a copy beside {describe_scope(site)} would be outside of the mapped scopes")
         return None
 
     def _accesses_reason(self, site: Scope, array: Array) -> Reason | None:
@@ -160,7 +160,7 @@ class Staging(Transformation[Scope]):
             if access.hints.data:
                 return Reason(f"{describe_access(access)} has hints, which the copy would not have; clear them first")
             if leaf.asynchronous:
-                return Reason(f"the copy of {describe_access(access)} runs on its own")
+                return Reason(f"the copy of {describe_access(access)} is asynchronous")
             for scope in leaf.chain[site.depth :]:
                 if scope.mapping in _PATTERNS:
                     return Reason(f"{describe_access(access)} is part of {describe_scope(scope)}; unmap it first")
@@ -213,10 +213,10 @@ class Staging(Transformation[Scope]):
         """Whether the copy nests certainly access the source just as the scope does, so that nothing new can go wrong.
 
         One access runs through the whole copy, so the copy nests stay within the array, and race only if that access
-        races now. One place of the copy is one element of the source, so iterations that race for the copy race for the
-        source now. And every element copied in has a value, because the scope now reads it before it writes it. But
-        scopes of a copy nest are sequential: registers need unrolled ones, and iterations of mapped scopes may have
-        memory of their own.
+        races now. Each place of the copy is one element of the source, so iterations that race on the copy race on the
+        source already. And every element copied in has a value, because the scope now reads it before it writes it.
+        But scopes of a copy nest are sequential: registers need unrolled ones, and iterations of mapped scopes may
+        have memory of their own.
         """
         known = (bool(copy.whole) and self.reads_first(site, copy)) or self.only_reads(copy)
         buffer = copy.source.buffer
@@ -418,8 +418,8 @@ class StageIn(Staging):
             low, high = index_bounds(leaf, expression, extent)
             if low < 0 or high >= extent:
                 return Reason(
-                    f"the copy nest would access {describe_access(access)} from {low} to {high}: it lacks the guards "
-                    "that other variables decide too; form=box stays within the array"
+                    f"the copy nest would access {describe_access(access)} from {low} to {high}: it lacks "
+                    "guards that also depend on other variables; form=box stays within the array"
                 )
         return None
 
@@ -467,8 +467,7 @@ class StageOut(Staging):
         return all(leaf.accumulate is not None for leaf, access in accesses if access is leaf.output)
 
     def legality(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
-        """Requires memory of the array alone, one place in the copy per element, and that all copied back is
-        written."""
+        """Requires memory of the array's own, one place in the copy per element, all that is copied back written."""
         name = copy.source.name
         for leaf in site.leaves:
             for access in leaf.accesses:

@@ -46,7 +46,7 @@ def breach(move: Transformation[Any], before: Conditions, after: Program, *, pro
         return broken
     useless = next((text for text in before.useless if text not in present.useless), None)
     if move.keeps_hints and useless is not None:
-        return Reason(f"a hint that is of no use would become of use: {useless}; clear it first")
+        return Reason(f"a hint without effect would take effect: {useless}; clear it first")
     return None
 
 

@@ -101,7 +101,7 @@ class Legality:
 
         The move is made on a copy; `in_place`, on the program itself, which is then invalid, even if IllegalMove is
         raised (`releases` as in `perform`). `before` are the conditions of the latest program that was checked; then
-        conditions that the move's check proves are not checked, and stay those of that program. Without them, all are.
+        conditions that the move's check proves are not checked, and stay as in that program. Without them, all are.
 
         Raises IllegalMove for an illegal move, and for one whose check is wrong, since the program after it is invalid.
         """
@@ -135,7 +135,7 @@ class Legality:
     def _checked(self, program: Program, move: Transformation[Any], site: Site, *, alone: bool) -> Reason | None:
         """The result of `check`; a local check runs once per content of the part that it examines.
 
-        A check of a listed move examines the part `alone`, because other moves and other programs ask about it, too.
+        A check of a listed move examines the part `alone`, because other moves and programs share the answer.
         The check of a move that is about to be made examines the whole program, which is about to change.
         """
         if not move.promises.is_local:

@@ -131,8 +131,8 @@ class Vectorize(MapScope):
 
     The extent is a vector length of the machine for the widest operand. The scope wraps one statement, whose accesses
     are contiguous, broadcast or, if the machine can, strided. If the machine has `aligned_vectors`, a vector in heap
-    or shared memory must start at a multiple of its size. Legal iff no lane reads what an earlier lane writes; one
-    cell written by all lanes must be an accumulation, whose lanes are then combined by a tree.
+    or shared memory must start at a multiple of its size. Legal iff no lane reads a value that an earlier lane writes;
+    a cell that all lanes write must be an accumulation, whose lanes are combined by a tree.
     """
 
     name: ClassVar[str] = "vectorize"
@@ -140,7 +140,7 @@ class Vectorize(MapScope):
     mapping: ClassVar = Mapping.VECTOR
 
     def argues(self, program: Program, site: Scope) -> bool:
-        """True if the scope indexes no dimension with slots, so that all cells stay, and no load has to be aligned.
+        """True if no cell changes: the scope indexes no reused or folded dimension, and no load must be aligned.
 
         The check tests all other conditions of vectors.
         """
@@ -171,7 +171,7 @@ class Vectorize(MapScope):
             if problem is not None:
                 return problem
         if NONTEMPORAL in leaf.output.hints.data and (misfit := streaming_misfit(leaf, site)) is not None:
-            return Reason(f"{misfit}; the hint 'nontemporal' could not be used any more, clear it first")
+            return Reason(f"{misfit}; the hint 'nontemporal' would no longer apply, clear it first")
         return self._lanes_independent(program, site, leaf)
 
     @staticmethod

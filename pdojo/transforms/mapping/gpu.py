@@ -56,7 +56,7 @@ class MapGrid(MapThreads):
 
     N y[{0}] = x[{0}]  -->  N:g y[{0}] = x[{0}]
 
-    Each outermost grid scope, with the grid scopes that are its only children, is one launch. Legal iff no two
+    Each outermost grid scope, together with the grid scopes that are only children, is one launch. Legal iff no two
     different iterations conflict, except for accumulations into one cell of the heap: those are atomic operations,
     which the machine must have, and no other access in the launch may touch the cell. Only sequential scopes and grids
     may be around it. Buffers reused in a dimension that the scope indexes get a copy per block.

@@ -57,7 +57,7 @@ class Unmap(Transformation[Scope]):
         if site.mapping is Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} is not mapped")
         if site.mapping is Mapping.GRID and any(leaf.asynchronous and _is_alone(site, leaf) for leaf in site.leaves):
-            return Reason("copies inside run on their own, which only blocks of a grid have; sync_copy first")
+            return Reason("copies inside are asynchronous, which only blocks of a grid support; sync_copy first")
         for leaf in site.leaves:
             chain = remapped_chain(leaf, {site: Mapping.SEQUENTIAL})
             # All scopes of an instruction's nest become loops, not only the one with its name.

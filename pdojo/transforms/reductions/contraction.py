@@ -187,7 +187,7 @@ class Expand(Transformation[Leaf]):
         if not self.into:
             if is_function:
                 return Reason("no temporary for the product is named: into=NAME")
-            return Reason("'index' belongs to 'into'") if self.index else None
+            return Reason("'index' needs 'into'") if self.index else None
         array = program.nest.arrays.get(self.into)
         if array is None or array.buffer.op is None or array.dtype != site.output.array.dtype:
             return Reason(f"'{self.into}' is no temporary of type {site.output.array.dtype}")

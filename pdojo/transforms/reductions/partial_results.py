@@ -70,7 +70,7 @@ def _idle_reason(site: Scope, leaf: Leaf) -> Reason | None:
     idle = unreached([(leaf.extents[: site.depth], around, outer)], [(leaf.extents, leaf.guards, outer)])
     if idle is None:
         return None
-    return Reason("a guard leaves nothing to reduce in some iterations, and no total", f"iteration {idle}")
+    return Reason("a guard excludes all terms in some iterations, which would have no total", f"iteration {idle}")
 
 
 def _part_ids(identifier: str) -> list[str]:

@@ -234,16 +234,16 @@ class OutlineReduction(Transformation[Leaf]):
         value = site.inputs[self.input]
         mine = _private(program, site, value) if isinstance(value, Access) else None
         if mine is None:
-            return Reason("no reduction before the op computes the input for it only")
+            return Reason("no preceding reduction computes the input for this op only")
         found = repetition(program, site, element)
         if isinstance(found, Reason):
             return found
         if found.step is mine.step:
-            return Reason(f"'{self.array}' is what the reduction before computes for this op")
+            return Reason(f"'{self.array}' is the temporary that the preceding reduction computes for this op")
         if not _is_same(mine, found, site):
-            return Reason(f"the reduction before does not compute what '{self.array}' holds")
+            return Reason(f"the preceding reduction does not compute the value in '{self.array}'")
         if any(a.hints.data for leaf in (mine.init, mine.step) for a in leaf.accesses):
-            return Reason("the reduction before has hints, which would be lost; clear them first")
+            return Reason("the preceding reduction has hints, which would be lost; clear them first")
         pairs = (found.init, mine.init, found.init_at), (found.step, mine.step, found.step_at)
         problems = (overwritten(program, original, copy, at) for original, copy, at in pairs)
         return next((problem for problem in problems if problem is not None), None)

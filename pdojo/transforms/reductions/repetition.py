@@ -103,12 +103,13 @@ def repetition(program: Program, site: Leaf, access: Access) -> Repetition | Rea
         if depth not in known and (depth < shared or extent == 1):
             known[depth] = var(depth) if depth < shared and extent > 1 else const(0)
     if len(known) == step.depth:
-        return Reason(f"'{locate(program, step)}' adds one value only, there is no loop to repeat")
+        return Reason(f"'{locate(program, step)}' adds one value only: there is no loop to repeat")
     parts = (found[0], init_at), (found[1], [known.get(depth) for depth in range(step.depth)])
     wrong = program.origins.partial(uses, read, parts)
     if wrong is not None:
         return Reason(
-            f"the value is not that of '{locate(program, init)}' with all iterations of '{locate(program, step)}'",
+            f"the value is not the reduction of '{locate(program, init)}' by all iterations of "
+            f"'{locate(program, step)}'",
             f"{describe_access(access)} at iteration {spelled_iteration(wrong)}",
         )
     return _made(site, init, step, init_at, [known.get(depth) for depth in range(step.depth)])
@@ -128,12 +129,12 @@ def _parts(program: Program, uses: Sequence[Use], read: int) -> tuple[int, int] 
     inits = [w for w in several if uses[w].leaf.accumulate is None]
     if len(inits) != 1 or len(several) != 1:
         named = ", ".join(locate(program, uses[w].leaf) for w in sorted({*several, steps[0]}))
-        return Reason(f"not one assignment and one accumulation write what is read here: {named}")
+        return Reason(f"the elements read here are not written by one assignment and one accumulation, but by {named}")
     return inits[0], steps[0]
 
 
 def _made(site: Leaf, init: Leaf, step: Leaf, init_at: tuple[Expr, ...], known: Sequence[Expr | None]) -> Repetition:
-    """The repetition with these iterations; None stands for a loop."""
+    """The repetition with these iterations; None is a loop."""
     depth, loops, step_at = site.depth, list[int](), list[Expr]()
     for e, extent in zip(known, step.extents, strict=True):
         step_at.append(var(depth + len(loops)) if e is None else e)

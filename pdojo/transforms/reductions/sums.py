@@ -27,7 +27,7 @@ from pdojo.transforms.api import (
     fresh_id,
 )
 
-_TWO_FUNCTIONS = Reason("the op accumulates what a function computes, which is no single operation")
+_TWO_FUNCTIONS = Reason("the op accumulates the result of a function, which is no single operation")
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ class AbsorbInit(Transformation[Leaf]):
         if not isinstance(first, Leaf) or not _is_plain(first):
             return Reason("no plain copy or constant precedes immediately")
         if first.output.key != site.output.key:
-            return Reason("what precedes is assigned to another element")
+            return Reason("the preceding op assigns another element")
         if _shares(site.output, (*first.reads, *site.reads)):
-            return Reason(f"the two read the memory of '{site.output.array.name}'")
+            return Reason(f"the two ops read the memory of '{site.output.array.name}'")
         if first.output.hints.data:
             return Reason(f"the first access to '{site.output.array.name}' has hints, which would be lost")
         return None
@@ -170,11 +170,11 @@ class ForwardSum(Transformation[Leaf]):
         if not isinstance(step, Leaf) or step.accumulate is None:
             return Reason("no accumulation precedes immediately")
         if step.output.key != site.reads[0].key:
-            return Reason("what is copied is not the element that is accumulated before")
+            return Reason("the copied element is not the one that the preceding op accumulates into")
         if _stepped(step, step.output) is None:
             return _TWO_FUNCTIONS
         if _shares(site.output, (step.output, *step.reads)) or _shares(step.output, step.reads):
-            return Reason(f"the step reads or writes the memory of '{site.output.array.name}', or reads its own")
+            return Reason(f"the accumulation accesses '{site.output.array.name}', or reads the memory that it writes")
         if site.reads[0].hints.data:
             return Reason(f"the access to '{step.output.array.name}' has hints, which would be lost; clear them first")
         return None
@@ -193,7 +193,7 @@ class ForwardSum(Transformation[Leaf]):
 
 @dataclass(frozen=True)
 class CopySum(Transformation[Leaf]):
-    """Copy the result of an accumulation's step instead of computing the same value before it.
+    """Copy the result of an accumulation, instead of computing the same value before the accumulation.
 
     `copy_sum@c`:
 
@@ -220,14 +220,14 @@ class CopySum(Transformation[Leaf]):
         """Requires a following step that computes the same value."""
         step = program.nest.next_sibling(site)
         if not isinstance(step, Leaf) or step.accumulate is None or site.accumulate is not None:
-            return Reason("the op is no assignment with an accumulation immediately behind it")
+            return Reason("the op is no assignment with an accumulation immediately after it")
         same = _stepped(step, step.output)
         if same is None or same[0] != site.function or not _are_equal(same[1], site.inputs):
             return Reason(f"the op does not compute what the accumulation into '{step.output.array.name}' does")
         if _shares(site.output, (step.output, *step.reads)) or _shares(step.output, step.reads):
-            return Reason(f"the step reads or writes the memory of '{site.output.array.name}', or reads its own")
+            return Reason(f"the accumulation accesses '{site.output.array.name}', or reads the memory that it writes")
         if any(i.hints != j.hints for i, j in zip(site.reads, _accesses(same[1]), strict=True)):
-            return Reason("the two read with different hints, of which some would be lost; clear them first")
+            return Reason("the two ops read with different hints, of which some would be lost; clear them first")
         return None
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:

@@ -87,17 +87,17 @@ def access_reason(
 
 
 def slots_reason(program: Program, buffer: Buffer, at: int, size: int, digits: Reindexed) -> Reason | None:
-    """The reason why the slots of a folded or reused dimension do not match those of its two digits; None if they do.
+    """The reason why the slots of a folded or reused dimension do not match the slots of its two digits; or None.
 
     `digits` gives, for an access, its index in one dimension, followed by its two indices in two dimensions, the second
-    with `size` values. Without lanes there is one slot in either case.
+    with `size` values. Without vector lanes, there is one slot in both.
     """
     if buffer.reuse[at] > 1:
         return Reason(f"dimension {at} of '{buffer.names[0]}' is folded; materialize it first")
     for leaf, access in accesses_of(program.nest, buffer) if buffer.reuse[at] else ():
         whole, outer, inner = (slot_index(e, 1, leaf.chain) for e in digits(access.index, leaf.extents))
         if outer * size + inner != whole:
-            return Reason(f"the lanes of {describe_access(access)} would take other slots")
+            return Reason(f"the lanes of {describe_access(access)} would be in other slots")
     return None
 
 
@@ -361,7 +361,7 @@ class PadDim(Resizing):
             return refused
         buffer, extent = site.array.buffer, site.array.shape[site.index]
         if buffer.reuse[site.index]:
-            return Reason(f"dimension {site.index} of '{site.array.name}' has slots, no memory that could be padded")
+            return Reason(f"dimension {site.index} of '{site.array.name}' is reused or folded, so it cannot be padded")
         if self.to <= extent:
             return Reason(f"'to' must be more than {extent}, the extent")
         return self.access_reason(program, site)
@@ -414,7 +414,7 @@ class UnpadDim(Resizing):
             return refused
         buffer, at = site.array.buffer, site.index
         if buffer.reuse[at]:
-            return Reason(f"dimension {at} of '{site.array.name}' has slots, no padding in memory")
+            return Reason(f"dimension {at} of '{site.array.name}' is reused or folded, so it has no padding")
         if not 1 <= self.to < buffer.shape[at]:
             return Reason(f"'to' must be between 1 and {buffer.shape[at] - 1}, less than the extent")
         for leaf, access in accesses_of(program.nest, buffer):

@@ -49,7 +49,7 @@ def callers_memory(array: Array) -> Reason | None:
 
 
 def fixed_memory(array: Array) -> Reason | None:
-    """The refusal of moves that change the memory of a constant, or of an array of the caller's; or None."""
+    """The refusal of moves that change the memory of a constant, or of the caller's array; or None."""
     if array.buffer.constant and array.buffer.op is not None:
         return Reason(f"'{array.name}' is constant: it is kept in memory of its own; unbind_array first")
     return callers_memory(array)
@@ -106,7 +106,7 @@ class SetLocation(Transformation[Array]):
         if memory is site.buffer.memory:
             return Reason(f"'{site.name}' lives there already")
         if any(leaf.asynchronous for leaf, _ in accesses_of(program.nest, site.buffer)):
-            return Reason("copies run on their own between heap and shared memory only; sync_copy first")
+            return Reason("asynchronous copies are between heap and shared memory only; sync_copy first")
         if memory is Memory.REGISTER and (fixed := swizzled(site.buffer)) is not None:
             return fixed
         if memory is Memory.SHARED and not program.machine.gpu.shared_bytes:

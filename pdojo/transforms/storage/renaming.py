@@ -75,7 +75,7 @@ class RenameArray(Transformation[Leaf]):
         if web.is_given:
             return Reason(f"the caller gives values of '{array.name}' that are read together with these")
         if len(webs_of(program, array)) == 1:
-            return Reason(f"all accesses to '{array.name}' belong together, which would only change its name")
+            return Reason(f"all accesses to '{array.name}' belong together, so the move would only change its name")
         if web.first is not site:
             assert web.first is not None
             return Reason(f"these values are first written by '{locate(program, web.first)}'; rename them there")
@@ -149,7 +149,7 @@ class MergeArrays(Transformation[Array]):
                     yield guest, cls(host.name)
 
     def check(self, program: Program, site: Array) -> Reason | None:
-        """Requires two arrays of one kind, neither of which overwrites values that the other still needs."""
+        """Requires two arrays of one kind such that neither overwrites values that the other still needs."""
         host = program.nest.arrays.get(self.with_)
         if host is None:
             return Reason(f"there is no array '{self.with_}'")
@@ -174,7 +174,7 @@ class MergeArrays(Transformation[Array]):
     def argues(self, program: Program, site: Array) -> bool:
         """True if `share_buffer` may make one of the two buffers, and every element has a cell.
 
-        Then the accesses are those of the program after `share_buffer`, under one name. No statement depends on other
+        Then the program is the one after `share_buffer`, with one name for both arrays. No statement depends on other
         iterations of itself if each that writes one of the arrays reads only the very element that it writes.
         """
         host, shared = program.nest.arrays[self.with_], ShareBuffer(self.with_)

@@ -35,7 +35,7 @@ from pdojo.transforms.api import (
 from pdojo.transforms.storage.location import callers_memory, fixed_memory, hinted, room, swizzled, temporaries
 
 PROPOSED_SLOTS = (2, 4, 8)
-"""Slot counts that `fold_dim` proposes besides the one from the distances of the accesses."""
+"""Slot counts that `fold_dim` proposes in addition to the one from the distances of the accesses."""
 
 
 def _with(slots: tuple[int, ...], index: int, count: int) -> tuple[int, ...]:

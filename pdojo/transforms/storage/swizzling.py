@@ -56,7 +56,7 @@ class SwizzleDim(Transformation[Dimension]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
-        """The last dimensions of temporaries, by earlier dimensions, in granules of an element or of a vector."""
+        """The last dimensions of temporaries, swizzled by earlier ones, in granules of an element or of a vector."""
         for array in temporaries(program):
             buffer, last = array.buffer, len(array.shape) - 1
             if last < 1 or buffer.memory is Memory.REGISTER or buffer.swizzles:

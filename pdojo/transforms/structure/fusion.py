@@ -81,7 +81,7 @@ class JoinScopes(Transformation[Scope]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Scopes followed by a scope, with shifts by the distances of accesses and by the difference of extents."""
+        """Scopes followed by a scope; the shifts are the distances of accesses and the difference of extents."""
         for scope in program.nest.scopes:
             second = program.nest.next_sibling(scope)
             if isinstance(second, Scope):
@@ -246,7 +246,7 @@ class SplitScopes(Transformation[Scope]):
         if not 1 <= self.after < len(site.children):
             return Reason(f"'after' must be between 1 and {len(site.children) - 1}, the scope's children less one")
         if self.shift and self._shifted_parts(site) is None:
-            return Reason(f"what is behind the cut does not run {self.shift} iterations later")
+            return Reason(f"the second part does not run {self.shift} iterations later")
         return None
 
     def _shifted_parts(self, site: Scope) -> tuple[Part, Part] | None:

@@ -115,7 +115,7 @@ class HoistNodes(Transformation[Scope]):
         if not 0 < self.after < len(site.children):
             return Reason(f"'after' is at least 1 and leaves some of the {len(site.children)} children in the scope")
         if not _is_plain(site):
-            return Reason(f"{describe_scope(site)} has a guard or a mapping; it must surely run, and in order")
+            return Reason(f"{describe_scope(site)} has a guard or a mapping; its iterations must all run, in order")
         if (user := _user(site, site.children[: self.after])) is not None:
             return Reason(f"'{locate(program, user)}' uses the iteration of {describe_scope(site)}")
         return _difference(program, site, self.after)
@@ -163,7 +163,7 @@ class SinkNodes(Transformation[Scope]):
         if not 0 < self.count <= site.position:
             return Reason(f"'count' must be between 1 and the number of nodes before the scope, {site.position}")
         if not _is_plain(site):
-            return Reason(f"{describe_scope(site)} has a guard or a mapping; it must surely run, and in order")
+            return Reason(f"{describe_scope(site)} has a guard or a mapping; its iterations must all run, in order")
         after = rewritten(program, self, site)
         return _difference(after, self.resolve(after, f"%{site.id}"), self.count)
 

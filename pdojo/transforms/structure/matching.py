@@ -1,4 +1,4 @@
-"""Are two neighbouring scopes the first and the last iterations of one scope, and of which scope?
+"""Whether two neighbouring scopes are the first and the last iterations of one scope, and of which scope.
 
 The whole scope, restricted to the first iterations, must be exactly the first scope; restricted to the others, counted
 from 0, exactly the second. So a `Match` is a proof: each guess is restricted both ways and compared.
@@ -269,5 +269,5 @@ _LEAF = frozenset(("id", "output_map", "inputs", "operandSegmentSizes"))
 
 
 def _facts(op: Operation, other: frozenset[str]) -> dict[str, Attribute]:
-    """The attributes of an operation besides its identifier and its index expressions."""
+    """The attributes of an operation, except its identifier and its index expressions."""
     return {name: value for name, value in op.properties.items() if name not in other}

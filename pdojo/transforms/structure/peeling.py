@@ -195,7 +195,7 @@ class UnpeelScope(Transformation[Scope]):
         if site.mapping not in PEELED or site.mapping is not second.mapping:
             return Reason(f"{describe_scope(site)} and {describe_scope(second)} are not both sequential or unrolled")
         if match_scopes(site, second) is None:
-            return Reason("the two scopes are not the first and the last iterations of one")
+            return Reason("the two scopes are not the first and the last iterations of one loop loop")
         return None
 
     def _match(self, program: Program, site: Scope) -> Match:

@@ -108,8 +108,8 @@ class Pipeline(Transformation[Scope]):
         array = conflict.first_access.array
         if conflict.first_writes and not any(e.uses(site.depth) for e in conflict.first_access.index):
             return carried(
-                f"'{array.name}' has one copy for all iterations; {self.stages} stages need {self.stages}, "
-                "told apart by a dimension that the scope indexes",
+                f"'{array.name}' has one copy for all iterations; {self.stages} stages need {self.stages} "
+                "copies, one for each index of a dimension that the scope indexes",
                 conflict,
             )
         return carried("the first part would come before earlier iterations of the second that it depends on", conflict)

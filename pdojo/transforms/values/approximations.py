@@ -71,7 +71,7 @@ class Exchange(Transformation[Leaf]):
 
 @dataclass(frozen=True)
 class Approximate(Exchange):
-    """Compute a function by its shorter form, which has a larger error.
+    """Replace a function by its shorter form, which has a larger error.
 
     `approximate@y`:
 
@@ -92,7 +92,7 @@ class Approximate(Exchange):
 
 @dataclass(frozen=True)
 class Refine(Exchange):
-    """Compute a function itself, not by its shorter form.
+    """Replace the shorter form of a function by the function itself.
 
     `refine@y`:
 

@@ -60,10 +60,11 @@ def needed(program: Program, leaf: Leaf) -> Reason | None:
     reader = program.origins.reader(uses, write)
     if reader is not None:
         return Reason(
-            f"the op that writes {describe_access(uses[reader].leaf.output)} reads what it writes into '{array.name}'"
+            f"the op that writes {describe_access(uses[reader].leaf.output)} reads the values that this one "
+            f"writes into '{array.name}'"
         )
     if array.intent in (Intent.OUT, Intent.INOUT) and program.origins.remains(uses, write):
-        return Reason(f"elements of the output '{array.name}' keep what it writes")
+        return Reason(f"elements of the output '{array.name}' keep the values that this op writes")
     return None
 
 

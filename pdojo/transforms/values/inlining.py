@@ -281,16 +281,16 @@ class OutlineOp(Transformation[Leaf]):
         """The reason why the statement before does not compute the same value for this use only; None if it does."""
         value, before = site.inputs[self.input], _previous(program, site)
         if before is None or not isinstance(value, Access) or before.output.key != value.key:
-            return Reason("the input is not what the op before computes")
+            return Reason("the input is not the value of the preceding op")
         if before is found.producer:
-            return Reason(f"'{self.array}' is what the op before computes for this one")
+            return Reason(f"'{self.array}' is the temporary that the preceding op computes for this one")
         buffer = value.array.buffer
         if buffer.op is None or len(buffer.names) > 1 or len(accesses_of(program.nest, buffer)) != 2:
             return Reason(f"'{value.array.name}' is used elsewhere; only a temporary for this use can go")
         if before.function != found.producer.function or before.accumulate is not None:
-            return Reason(f"the op before does not compute what '{self.array}' holds")
+            return Reason(f"the preceding op does not compute the value in '{self.array}'")
         if not all(map(same_value, before.inputs, found.inputs)):
-            return Reason(f"the op before does not compute what '{self.array}' holds")
+            return Reason(f"the preceding op does not compute the value in '{self.array}'")
         plain = build_op(
             (before.output.array, before.output.index),
             found.inputs,
@@ -301,7 +301,7 @@ class OutlineOp(Transformation[Leaf]):
         has_hints = plain.properties != before.op.properties
         plain.erase()
         if has_hints:
-            return Reason("the op before has hints, which would be lost; clear them first")
+            return Reason("the preceding op has hints, which would be lost; clear them first")
         return None
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:

@@ -36,7 +36,7 @@ def _reciprocal_of(program: Program, site: Leaf, element: Access) -> Input | Rea
         return found
     if (value := divisor(found)) is not None:
         return value
-    return Reason(f"'{locate(program, found.producer)}', which writes {describe_access(element)}, divides no 1")
+    return Reason(f"'{locate(program, found.producer)}', which writes {describe_access(element)}, is no division of 1")
 
 
 def divisor(computed: Recomputation) -> Input | None:

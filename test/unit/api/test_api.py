@@ -173,7 +173,7 @@ def test_simulated_machines_run_and_are_not_called() -> None:
 
 def test_negative_seeds() -> None:
     for machine in (None, "snitch"):
-        with pytest.raises(UsageError, match="a seed is not negative, as -1 is"):
+        with pytest.raises(UsageError, match="a seed must be at least 0, not -1"):
             pdojo.run("relu:2x4", machine=machine, seed=-1)
 
 
@@ -287,7 +287,7 @@ def test_a_wrong_trace(tmp_path: Path) -> None:
         ({"search": "sample", "start": "end"}, "a search starts from 'pass' or 'plain', not 'end'"),
         ({"search": "sample", "fresh": True, "seed": 1}, "leave out seed"),
         ({"search": "sample", "evaluator": "cycles"}, "knows nothing about programs for x86-64-avx2"),
-        ({"search": "sample", "evaluations": -1}, "a budget of evaluations is not negative"),
+        ({"search": "sample", "evaluations": -1}, "a budget of evaluations must be at least 0"),
         ({"evaluations": 10}, "evaluations belongs to a search; say which one with search="),
         ({"start": "plain"}, "start belongs to a search"),
         ({"expert": "best"}, "unknown pass 'best'; known are naive, greedy, heuristic"),

@@ -108,7 +108,7 @@ def test_ok(worker: Worker) -> None:
         ("hoards", OutOfMemory, "out of memory in phase run"),
         ("spoils", WrongResult, "wrong result: y[7] is"),
         ("leaves_out", WrongResult, "wrong result: y[3] is nan"),
-        ("writes_behind", WrongResult, "wrong result: memory behind array 'y' was written"),
+        ("writes_behind", WrongResult, "wrong result: memory after array 'y' was written"),
         ("writes_input", WrongResult, "wrong result: input array 'x' was written"),
         (
             "reads_before",
@@ -121,7 +121,7 @@ def test_ok(worker: Worker) -> None:
             "accessed memory outside of its arrays, or wrote an input (SIGSEGV between guard pages)",
         ),
         ("tires", WrongResult, "wrong result: y[0] is"),
-        ("strays_once", WrongResult, "wrong result: memory behind array 'y' was written by one of the timed calls"),
+        ("strays_once", WrongResult, "wrong result: memory after array 'y' was written by one of the timed calls"),
         ("answers", Crash, "crashed (it wrote into the worker's answers) in phase run"),
         ("babbles", Crash, "crashed (it wrote into the worker's answers) in phase run"),
     ],

@@ -159,7 +159,7 @@ MISTAKES = [
     ("build.table(list(range(0, 10000, 2))[::-1])", "a table has at most 4096 numbers, not 5000"),
     (
         "build.take(build.input('x', 'f32', (999,)), [k * 7 % 999 // 2 for k in range(9999)])",
-        "9999 indices in 5000 runs: a table has at most 4096 numbers",
+        "9999 indices in 5000 uniform runs are too many; a table has 4096 numbers at most",
     ),
     (
         "build.put(build.input('x', 'f32', (4, 8)), [4], build.input('u', 'f32', (1, 8)))",

@@ -69,7 +69,7 @@ p f32 [8] heap const -> p, t
 8 p[{0}] = w[{0}]
 8 y[{0}] = p[{0}]
 """,
-        "'p' shares its memory with other arrays; a constant is alone",
+        "'p' shares its memory with other arrays; a constant may not",
         id="shared",
     ),
     pytest.param(

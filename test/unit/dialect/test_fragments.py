@@ -48,11 +48,11 @@ WRONG = {
     ),
     "one thread": (
         GOOD.replace(STORE, "| 2:b 4:u 2:u y[{0}*8+{1}*4+{2},{3}] = s[{0},{1},{2},{3}]\n"),
-        "threads that are indexed at one access must be so at every access",
+        "every access must be indexed by the same threads",
     ),
     "a part of the warp": (
         GOOD.replace("2:u 4:w s[{0},{1},{2}*2+{3}//2,{3}%2] = 0", "4:u 2:w s[{0},{1},{2},{3}] = 0"),
-        "threads that are indexed at one access must be so at every access",
+        "every access must be indexed by the same threads",
     ),
 }
 """Programs that read values in threads that do not have them."""
@@ -74,7 +74,7 @@ REFUSED = {
         GOOD.replace("2:N, 2, 4, 2] register", "2:N, 3, 4, 2] register", 1).replace(
             REST, "| 4:w 2 s[{0},2,{1},{2}] = x[{1},{2}]\n| 2:b 4:w 2 y[{0}*8+{1}*4+{2},{3}+2] = s[{0},2,{2},{3}]\n"
         ),
-        "threads that are indexed at one access must be so at every access",
+        "every access must be indexed by the same threads",
     ),
     "a lane of its own in every warp": (
         GOOD.replace("2:N, 2, 4, 2] register", "2:N, 4, 4, 2] register", 1).replace(
@@ -102,7 +102,8 @@ REFUSED = {
         .replace("s[{0},{1},{3},{4}]", "s[{0},{1},{3}*2+{4}]")
         .replace("{2}*2+{3}//2,{3}%2] = 0", "({2}*2+{3}//2)*2+{3}%2] = 0")
         .replace("= s[{0},{1},{2}*2+{3}//2,{3}%2]", "= s[{0},{1},({2}*2+{3}//2)*2+{3}%2]"),
-        "dimension 2 of 's', which the threads of a warp hold, would have to be one of the instruction's tile alone",
+        "dimension 2 of 's', which the threads of a warp hold, must be indexed by exactly one scope of the "
+        "instruction's tile",
     ),
     "two fragments": (
         GOOD.replace(
@@ -115,11 +116,11 @@ REFUSED = {
     ),
     "changes with another loop": (
         GOOD.replace("z[{2}*2+{5},{4}]", "z[{2}*2+{5},{4}+{3}//2]"),
-        "z[{2}*2+{5},{4}+{3}//2] changes with {3}, but 'b' of the meaning does not",
+        "z[{2}*2+{5},{4}+{3}//2] changes with {3}, but operand 'b' does not",
     ),
     "one cell": (
         HEADER + "2:g\n| 4:m(toy_mma) 2 2 y[{0}*8+{1},{1}//4] += x[{1},{3}] * z[{3},{2}]\n",
-        "elements of 'y' that the instruction writes would be one cell",
+        "elements of 'y' that the instruction writes would share a cell",
     ),
 }
 """Programs that no instruction of a warp can be."""

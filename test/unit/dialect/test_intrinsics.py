@@ -82,11 +82,11 @@ MISTAKES = {
     "number of strides": (table(strides="{ a = [1, 1] }"), "'a' needs a stride for each of its dimensions, not 2"),
     "strides of none": (table(strides="{ c = [1] }"), "strides are given for 'c', which is no operand: a, b"),
     "twice": (table() + table(), "there are two intrinsics 'f'"),
-    "syntax": (table("2 b\n"), "intrinsic 'f': the meaning is no kernel: meaning of 'f':1:1: error:"),
-    "other name": (table(MEANING.replace("kernel f", "kernel g")), "must be one kernel of the name 'f'"),
-    "two nests": (table(MEANING + "2 b[{0}] = a[{0}]\n"), "the meaning must be one nest"),
+    "syntax": (table("2 b\n"), "intrinsic 'f': 'meaning' is no kernel: meaning of 'f':1:1: error:"),
+    "other name": (table(MEANING.replace("kernel f", "kernel g")), "must be one kernel with the name 'f'"),
+    "two nests": (table(MEANING + "2 b[{0}] = a[{0}]\n"), "'meaning' must be one nest"),
     "mapped": (table(MEANING.replace("2 b[", "2:u b[")), "the scope of extent 2 has a mapping or a guard"),
-    "index": (table(MEANING.replace("= a[{0}]", "= a[{0}] + {0}")), "the meaning cannot use an iteration as a value"),
+    "index": (table(MEANING.replace("= a[{0}]", "= a[{0}] + {0}")), "'meaning' must not use an iteration as a value"),
     "division": (
         table(MEANING.replace("[2]", "[3]").replace("2 b[", "3 b[").replace("= a[{0}]", "= a[{0}//2]")),
         "'a' must be indexed without '//' and '%'",
@@ -103,7 +103,7 @@ MISTAKES = {
     ),
     "temporary before": (
         table(TEMPORARY + "| b[{0}] = t[{0}]\n| t[{0}] = a[{0}]\n"),
-        "temporary 't' must be read behind the statement that writes it",
+        "temporary 't' must be read after the statement that writes it",
     ),
 }
 
@@ -138,13 +138,16 @@ WARP_MISTAKES = {
         "'threads' must be a whole warp, gpu.warp_size = 4, not 2",
     ),
     "negative": (warp_table(threads=-1), "'threads' must be a whole number, the threads of a warp"),
-    "no threads": (warp_table(threads=0), "'fragments' are those of a warp; 'threads' says how many threads it has"),
+    "no threads": (
+        warp_table(threads=0),
+        "'fragments' are for the instructions of a warp, whose number of threads 'threads' must give",
+    ),
     "missing": (warp_table(b=""), "operand 'b' needs a fragment, as 4 threads share it"),
     "no operand": (warp_table(d="{0}, {1}"), "a fragment is given for 'd', which is no operand: a, b, c"),
     "no text": (table(PRODUCT, threads="4", fragments="3"), "'fragments' must be a table of texts"),
     "no expression": (warp_table(a="{0}, x"), "fragment of 'a': '{0}, x' is no fragment: "),
     "no dimension": (warp_table(a="{0}, {2}"), "fragment of 'a': '{0}, {2}' is no fragment: "),
-    "one expression": (warp_table(a="{0}"), "two expressions are wanted, 'lane, slot'"),
+    "one expression": (warp_table(a="{0}"), "write two expressions, 'lane, slot'"),
     "collision": (
         warp_table(c="{0}%2*2+{1}, {0}%2"),
         "fragment of 'c': elements [0, 0] and [2, 0] would both be in lane 0, slot 0",
@@ -157,11 +160,12 @@ WARP_MISTAKES = {
         warp_table(
             PRODUCT.replace("4 2 2 c", "4 2 3 c").replace("[2, 2]", "[3, 2]").replace("a f32 [4, 2]", "a f32 [4, 3]")
         ),
-        "fragment of 'b': 6 elements cannot be shared by 4 threads alike",
+        "fragment of 'b': 6 elements cannot be shared equally by 4 threads",
     ),
     "irregular": (
         warp_table(b="({1}*2+{0}+3)%4, 0", c="({0}+1)%4, {1}"),
-        "fragment of 'b': lane 3, slot 0 has element [0, 0], which the bits of the lane's number do not add up to",
+        "fragment of 'b': lane 3, slot 0 has element [0, 0]; the elements must be linear in the bits of the "
+        "lane's number",
     ),
     "strides": (
         table(
@@ -170,7 +174,7 @@ WARP_MISTAKES = {
             strides="{ a = ['*', 1] }",
             fragments='{ a = "{0}, {1}", b = "{1}*2+{0}, 0", c = "{0}%2*2+{1}, {0}//2" }',
         ),
-        "'strides' mean nothing to a warp, whose threads load their elements one by one",
+        "'strides' do not apply to a warp, whose threads load their elements one by one",
     ),
     "two indices": (
         warp_table(
@@ -181,7 +185,7 @@ WARP_MISTAKES = {
     ),
     "shifted": (
         warp_table(PRODUCT.replace("a[{0},{2}]", "a[3-{0},{2}]")),
-        "a scope of its own must run along each dimension of operand 'a'",
+        "each dimension of operand 'a' must be indexed by a scope of its own",
     ),
 }
 

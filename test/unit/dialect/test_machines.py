@@ -130,7 +130,7 @@ MISTAKES = {
     "power": (WHOLE + "cache_line = 48\n", "key 'cache_line': must be a power of two, not 48"),
     "no unit": (
         WHOLE + "[cpu]\nfma_pipes = 0\n",
-        "key 'cpu.fma_pipes': must be at least 1; leave it out where nobody knows",
+        "key 'cpu.fma_pipes': must be at least 1; leave it out if it is unknown",
     ),
     "half a unit": (
         WHOLE + "[cpu]\nload_pipes = 0.5\n",

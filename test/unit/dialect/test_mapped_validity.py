@@ -26,11 +26,11 @@ WRONG = {
     ),
     "all threads read the register of one": (
         ARRAYS + "t f32 [8:N, 4] register\n8:g\n| 4:w t[{0},{1}] = x[{0},{1}]\n| 4:u y[{0},{1}] = t[{0},2]",
-        "'t' is in registers: threads that are indexed at one access must be so at every access",
+        "'t' is in registers: every access must be indexed by the same threads",
     ),
     "one thread writes what all read": (
         ARRAYS + "t f32 [8:N] register\n8:g\n| 4:w where ({1} < 1) t[{0}] = x[{0},{1}]\n| 4:w y[{0},{1}] = t[{0}]",
-        "'t' is in registers, of which only one thread of scope {1} of extent 4:w would have the value",
+        "'t' is in registers: only one thread of scope {1} of extent 4:w would have the value",
     ),
     "stack of one thread": (
         ARRAYS + "t f32 [8:N, 4] stack\n8:g\n| 4:b t[{0},{1}] = x[{0},{1}]\n| 4:b y[{0},{1}] = t[{0},3-{1}]",

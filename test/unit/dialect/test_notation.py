@@ -255,7 +255,7 @@ def test_hints_are_attributes_of_the_access() -> None:
         ("4 z[{0}] -= x[{0},0]", "10:10", "'-=' is no accumulation", "+= *= max="),
         ("4 z[{0}] and= x[{0},0]", "10:10", "'and=' does not accumulate into f32 array 'z'", ""),
         ("4 z[{0}] fma= x[{0},0]", "10:3", "'fma=' must add a floating-point product", ""),
-        ("4 z[{0}] async= exp(x[{0},0])", "10:3", "only plain copies of an array run on their own", ""),
+        ("4 z[{0}] async= exp(x[{0},0])", "10:3", "only a plain copy of an array can be asynchronous", ""),
         ("4 z[{0}] async= x[{0},0]", "10:3", "must copy from heap to shared memory, not from heap to heap memory", ""),
         ("4:q z[{0}] = 0", "10:3", "unknown mapping 'q'", "known: u, p, v"),
         ("4:N z[{0}] = 0", "10:3", "':N' does not belong to a scope", "reuse"),

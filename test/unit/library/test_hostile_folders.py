@@ -174,7 +174,7 @@ def test_a_foreign_name_is_refused_and_nothing_is_written(
     _forge(library, name=name)
     before = sorted(library.parent.parent.rglob("*"))
     assert lib.main(["verify", str(library)]) == 2
-    assert "has facts that no build writes: name: '" in capsys.readouterr().err
+    assert "has values that no build writes: name: '" in capsys.readouterr().err
     assert sorted(library.parent.parent.rglob("*")) == before
 
 

@@ -90,7 +90,7 @@ int planted_waits(handle *own, int64_t R, const float *x, const float *w, float 
 DEFECTS = {
     "reads_behind": "a call touched memory outside of its arrays",
     "reads_before": "a call touched memory outside of its arrays",
-    "writes_behind": "a call touched memory outside of its arrays|memory behind array '\\w+' was written",
+    "writes_behind": "a call touched memory outside of its arrays|memory after array '\\w+' was written",
     "writes_input": "a call touched memory outside of its arrays, or wrote an input",
     "drops_nan": "wrong result: .* NaN and infinities",
     "ends": "a call ended the process: SIGABRT",

@@ -291,7 +291,7 @@ def test_a_kernel_that_writes_outside_of_its_outputs_is_named(monkeypatch: pytes
         return partial(memset, behind, 0, 1)
 
     monkeypatch.setattr(LoadedKernel, "bind", bind)
-    with pytest.raises(MeasurementError, match=r"kernel '\w+' of \w+: memory behind array '\w+' was written"):
+    with pytest.raises(MeasurementError, match=r"kernel '\w+' of \w+: memory after array '\w+' was written"):
         compiled.check_memory()
 
 

@@ -143,7 +143,7 @@ def test_only_equal_machines() -> None:
     with pytest.raises(UsageError) as caught:
         common([one, other, third])
     assert str(caught.value) == (
-        "the machines of the cluster differ in 'processor': A on a, B on c; costs of them do not compare"
+        "the machines of the cluster differ in 'processor': A on a, B on c; their costs cannot be compared"
     )
 
 

@@ -185,7 +185,7 @@ def test_edits_lead_where_they_say() -> None:
     assert len({offer.fingerprint for offer in episode.offers}) == 13
     assert episode.game.text == before
     episode.step(5)
-    with pytest.raises(UsageError, match="edits of a trace cannot be offered all"):
+    with pytest.raises(UsageError, match="not all edits of a trace can be offered"):
         Rules(None, "edits")
 
 

@@ -67,7 +67,7 @@ GAMES = [
 
 
 def test_edits_are_never_offered_all() -> None:
-    with pytest.raises(UsageError, match="edits of a trace cannot be offered all"):
+    with pytest.raises(UsageError, match="not all edits of a trace can be offered"):
         made(granularity="edits", offered=None)
 
 

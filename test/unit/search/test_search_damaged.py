@@ -222,18 +222,18 @@ def samples(change: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]
 
 
 IMPORTS: list[tuple[str, dict[str, Any], str]] = [
-    ("measurements", {"cost": -1.0}, "'cost' is no number that it can be"),
-    ("measurements", {"cost": 0.0}, "'cost' is no number that it can be"),
-    ("evaluations", {"cost": -1e-9}, "'cost' is no number that it can be"),
-    ("evaluations", {"seconds": -1.0}, "'seconds' is no number that it can be"),
-    ("incumbents", {"cost": -5.0}, "'cost' is no number that it can be"),
-    ("incumbents", {"gain": 0.0}, "'gain' is no number that it can be"),
-    ("incumbents", {"cost": 1e-9}, "this program never was what this row says"),
+    ("measurements", {"cost": -1.0}, "'cost' is no possible number"),
+    ("measurements", {"cost": 0.0}, "'cost' is no possible number"),
+    ("evaluations", {"cost": -1e-9}, "'cost' is no possible number"),
+    ("evaluations", {"seconds": -1.0}, "'seconds' is no possible number"),
+    ("incumbents", {"cost": -5.0}, "'cost' is no possible number"),
+    ("incumbents", {"gain": 0.0}, "'gain' is no possible number"),
+    ("incumbents", {"cost": 1e-9}, "the measurements contradict this row"),
     ("incumbents", {"program": digest("another")}, "no row of 'programs' before"),
-    ("races", {"detail": {"samples": [-1.0]}}, "no times of the same"),
-    ("races", {"detail": {"samples": ["nan"]}}, "no times of the same"),
-    ("races", {"detail": {"samples": {"0": 1}}}, "no times of the same"),
-    ("races", {"against": str, "detail": samples(lambda d: d["samples"].pop())}, "no times of the same"),
+    ("races", {"detail": {"samples": [-1.0]}}, "not taken in the same turns"),
+    ("races", {"detail": {"samples": ["nan"]}}, "not taken in the same turns"),
+    ("races", {"detail": {"samples": {"0": 1}}}, "not taken in the same turns"),
+    ("races", {"against": str, "detail": samples(lambda d: d["samples"].pop())}, "not taken in the same turns"),
     ("problems", {"kernel": "a\x1b[2J"}, "'kernel' is no text"),
 ]
 

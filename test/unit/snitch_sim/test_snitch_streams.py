@@ -299,17 +299,17 @@ def test_a_lane_that_has_written_reads_only_after_its_status_was_asked_for(multi
     """In hardware the reads do not wait, but get what is in the buffer; whether they come early depends on times."""
     write = TURN_WRITE + f"{multiplied}\n" * 4 + OFF
     assert turned(write + STATUS + TURN_READ + ON + READS) == [2.0, 3.0, 4.0, 5.0]
-    with pytest.raises(SimulationError, match=r"SSR0: set up to read, and nothing has waited for .* line 9 writes.*\n"):
+    with pytest.raises(SimulationError, match=r"SSR0: set up to read before its write stream of line 9 .*\n"):
         turned(write + between + TURN_READ + ON + READS)
 
 
 def test_nor_is_it_set_up_to_read_while_it_still_writes() -> None:
     """A reading job behind a writing one: until that has ended, the lane is a writing one."""
     writes = "fmul.d ft0, ft3, ft4\n" * 4
-    with pytest.raises(SimulationError, match="SSR0: set up to read, and nothing has waited"):
+    with pytest.raises(SimulationError, match="SSR0: set up to read before its write stream"):
         turned(TURN_WRITE + TURN_READ + writes + READS)
     early = TURN_WRITE + "scfgr t3, zero\n" + writes + OFF
-    with pytest.raises(SimulationError, match="SSR0: set up to read, and nothing has waited"):
+    with pytest.raises(SimulationError, match="SSR0: set up to read before its write stream"):
         turned(early + TURN_READ + ON + READS)
 
 

@@ -286,7 +286,9 @@ def test_a_user_without_a_home_folder(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert not detection.detect().measured
     detection.detect.cache_clear()
     assert machine.main(["calibrate"]) == 2
-    assert "which has no place; set HOME or XDG_CACHE_HOME" in capsys.readouterr().err
+    assert (
+        "no folder is known for the user's cache of measurements; set HOME or XDG_CACHE_HOME" in capsys.readouterr().err
+    )
 
 
 def test_zero_bytes_in_arguments(capsys: pytest.CaptureFixture[str]) -> None:

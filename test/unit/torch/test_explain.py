@@ -115,11 +115,11 @@ def test_a_wrong_rule_is_found(mlp: Any, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_kernel_that_writes_outside_of_its_outputs_is_found(mlp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def found(self: CompiledModel) -> None:
-        raise MeasurementError("kernel 'k' of region0: memory behind array 'y' was written")
+        raise MeasurementError("kernel 'k' of region0: memory after array 'y' was written")
 
     monkeypatch.setattr(CompiledModel, "check_memory", found)
     wrong = torch.compile(mlp, backend="pdojo", options={**PLAIN, "check": True})
-    with torch.no_grad(), pytest.raises(MeasurementError, match="memory behind array 'y' was written"):
+    with torch.no_grad(), pytest.raises(MeasurementError, match="memory after array 'y' was written"):
         wrong(torch.randn(2, 8))
 
 

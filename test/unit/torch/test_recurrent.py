@@ -99,7 +99,7 @@ def test_projections_run_in_pytorch() -> None:
     with torch.no_grad():
         agrees(layer, torch.randn(3, 2, 4))
         (part,) = explain(layer, torch.randn(3, 2, 4), options=PLAIN).fallbacks
-    assert (part.operator, part.reason) == ("pdojo.lstm.default", "kernels project no states")
+    assert (part.operator, part.reason) == ("pdojo.lstm.default", "kernels of recurrent layers have no projections")
 
 
 @pytest.mark.usefixtures("_allowed")

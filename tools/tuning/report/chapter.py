@@ -82,8 +82,8 @@ class Chapter:
         start = found.baselines.start if result.root.cost < inf else ""
         if start:
             yield note(
-                "Line: the best so far, as measured in turns with the program that the search started from. Dots: all"
-                " programs, as the search was told by races with the best of that time, a product of ratios."
+                "Line: the best so far, as measured in turns with the program that the search started from. "
+                "Dots: all programs, each at the cost from a race with the then best one (a product of ratios)."
             )
             yield convergence(result.history, found.unit, [(start, result.root.cost)], relative=True)
         else:

@@ -96,7 +96,7 @@ class Pane:
         self.drawn.append(_words(title, self.across.end, y - 3, "end"))
 
     def svg(self, spell: Callable[[float], str]) -> Html:
-        """The SVG of the pane: a grid with numbers behind the drawings."""
+        """The SVG of the pane: a grid with numbers, and the drawings above it."""
         bottom, top = self.up.start, self.up.end
         left, right = self.across.start, self.across.end
         grid = [f"M{_text(x)} {_text(bottom)}V{_text(top)}" for x in map(self.across.at, self.across.ticks())]

@@ -52,7 +52,7 @@ class Instances:
     event_leaf: Ints
     """Per event, the position of its statement in `leaves`."""
     event_ivs: NDArray[np.int64]
-    """Per event, the induction variables by depth; zero for those of lock-step scopes. Shape (events, depths)."""
+    """The induction variables of each event, zero for lock-step scopes. Shape (events, depths)."""
     event_rows: Ints
     """Per event, its first row and its number of rows."""
 
@@ -99,7 +99,7 @@ def enumerate_instances(nest: Nest, storage: Storage, *, lockstep: bool, limit: 
 
 
 def _iterations(leaf: Leaf, *, lockstep: bool) -> tuple[list[Ints], Ints]:
-    """Induction variables by depth of all rows within the guards, and the event number of each row, ascending."""
+    """The induction variables of all rows within the guards, and the event number of each row, ascending."""
     chain = leaf.chain
     lanes = [d for d, s in enumerate(chain) if lockstep and s.mapping is Mapping.VECTOR]
     order = [d for d in range(len(chain)) if d not in lanes] + lanes

@@ -255,5 +255,5 @@ def common(facts: Sequence[Facts]) -> JSON:
             found.setdefault(str(each.environment.get(key)), each.machine)
         if len(found) > 1 and key not in _VARYING:
             differ = ", ".join(f"{value} on {machine}" for value, machine in sorted(found.items()))
-            raise UsageError(f"the machines of the cluster differ in '{key}': {differ}; costs of them do not compare")
+            raise UsageError(f"the machines of the cluster differ in '{key}': {differ}; their costs cannot be compared")
     return first

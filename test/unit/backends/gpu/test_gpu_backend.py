@@ -250,5 +250,5 @@ def test_broken_kernels_on_a_real_device_leave_the_others() -> None:
     assert isinstance(strays, Crash)
     assert strays.reason == "CUDA_ERROR_ILLEGAL_ADDRESS"
     assert hangs == Timeout("run", 5)
-    assert overruns == WrongResult("memory behind array 'y' was written")
+    assert overruns == WrongResult("memory after array 'y' was written")
     assert isinstance(second, Ok)

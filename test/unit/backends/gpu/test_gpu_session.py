@@ -145,7 +145,7 @@ def test_programs_are_timed_in_turns(measured: Measured) -> None:
     [
         ("skip", r"y\[1, 0\] is nan, the reference has .* \(64 of 384 elements are wrong\)"),
         ("tire", r"y\[0, 0\] is nan, .* \(after the timed calls; right before\)"),
-        ("overrun", "memory behind array 'y' was written"),
+        ("overrun", "memory after array 'y' was written"),
         ("spoil", "input array 'x' was written"),
     ],
 )
