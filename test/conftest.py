@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections import Counter
@@ -11,6 +12,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from pdojo_tools import phases
+
+from pdojo.backends.common.gc_pause import collect_rarely
 
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # Whether something fails, not the smallest case of it: for planted defects.
@@ -83,6 +86,13 @@ def fibers() -> None:
     from toolchain import require_fibers
 
     require_fibers()
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector look rarely, as in the tools, and not at what lives until the end."""
+    collect_rarely()
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
