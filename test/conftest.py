@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from pdojo_tools import phases
 
+from pdojo.backends.common import processes
 from pdojo.backends.common.gc_pause import collect_rarely
 
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -33,6 +34,8 @@ for _name in ("COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR"):
     os.environ.pop(_name, None)
 # Nor does a slow processor, on which phases that are short elsewhere show themselves.
 phases.SILENT = 3600.0
+# Nor on which work takes so long that other processes are started to help.
+processes.PATIENCE = 3600.0
 # Tests start the tools of the environment that runs the tests.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 
