@@ -88,28 +88,10 @@ def test_files_come_back(tmp_path: Path) -> None:
 
 
 def arguments(kernel: Path, tmp_path: Path, *more: str) -> list[str]:
-    asked = [
-        "--compare",
-        "--search",
-        "sample,anneal",
-        "--seeds",
-        "2",
-        "--budget",
-        "3",
-        "--neighbourhood",
-        "edges,mutate",
-    ]
+    asked = "--compare --search sample,anneal --seeds 2 --budget 3 --neighbourhood edges,mutate".split()
     judged = ["--evaluator", "analytical", "--machine", "x86-64-avx2", "--pass", "naive"]
-    return [
-        str(kernel),
-        *asked,
-        *judged,
-        "--database",
-        str(tmp_path / "db"),
-        "-o",
-        str(tmp_path / "curves.json"),
-        *more,
-    ]
+    files = ["--database", str(tmp_path / "db"), "-o", str(tmp_path / "curves.json")]
+    return [str(kernel), *asked, *judged, *files, *more]
 
 
 def test_a_comparison(
