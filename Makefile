@@ -6,6 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 READY := $(VENV)/ready
+DOCS := $(VENV)/docs
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: all docs demo bench bench-compare peers learn test test-all test-slow lint fuzz fuzz-inputs mutants completeness conformance clean
@@ -23,9 +24,13 @@ $(READY): $(INSTALLED)
 	$(PIP) --editable '.[dev]'
 	touch $@
 
-# The documentation as a site, from build/site/index.html on; a link that leads nowhere is an error.
-docs: $(INSTALLED)
+# With all that the site needs.
+$(DOCS): $(INSTALLED)
 	$(PIP) --editable '.[docs]'
+	touch $@
+
+# The documentation as a site, from build/site/index.html on; a link that leads nowhere is an error.
+docs: $(DOCS)
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -c docs/site -d build/doctrees . build/site
 
 # PyTorch, ONNX Runtime and JAX, for the demo and the benchmark to compare with, and matplotlib for plots.

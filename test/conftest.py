@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections import Counter
@@ -11,6 +12,9 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from pdojo_tools import phases
+
+from pdojo.backends.common import processes
+from pdojo.backends.common.gc_pause import collect_rarely
 
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # Whether something fails, not the smallest case of it: for planted defects.
@@ -30,6 +34,8 @@ for _name in ("COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR"):
     os.environ.pop(_name, None)
 # Nor does a slow processor, on which phases that are short elsewhere show themselves.
 phases.SILENT = 3600.0
+# Nor on which work takes so long that other processes are started to help.
+processes.PATIENCE = 3600.0
 # Tests start the tools of the environment that runs the tests.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 
@@ -83,6 +89,13 @@ def fibers() -> None:
     from toolchain import require_fibers
 
     require_fibers()
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector look rarely, as in the tools, and not at what lives until the end."""
+    collect_rarely()
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -12,8 +12,9 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr
 from importlib.metadata import EntryPoint, entry_points
-from io import BufferedReader, BufferedWriter, FileIO, TextIOWrapper
+from io import BufferedReader, BufferedWriter, FileIO, StringIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +76,11 @@ def preload() -> None:
     integer_sets.context()
     for name in transformation_names():
         transformation(name)
-    for target in ("mlir", "notation"):
-        assert opt.main(["relu:2x4", "-t", target, "-o", os.devnull]) == 0
+    move = ["--machine", "toy-gpu", "--apply", "tile_scope@y:1{size=2}", "--undo", "0", "--verify"]
+    with redirect_stderr(StringIO()):
+        for options in (["-t", "mlir"], ["-t", "notation", *move]):
+            assert opt.main(["relu:2x4", "-o", os.devnull, *options]) == 0
+    gc.collect()
     gc.freeze()
 
 

@@ -15,7 +15,7 @@ from pdojo_tools.passes import parse_passes
 from pdojo_tools.steps import CommandStep, suggestion
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import PassPipeline
-from xdsl.universe import XDSL_UNIVERSE, Universe
+from xdsl.universe import XDSL_UNIVERSE
 from xdsl.utils.arg_spec import ArgSpec, parse_spec
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException
 
@@ -23,7 +23,7 @@ from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import ConversionError, InvalidKernel, LoweringError, NotationError, PdojoError, UsageError
-from pdojo.frontends.text import Chunk, SourceModule, TextContext, parse, raised_by_xdsl, split
+from pdojo.frontends.text import Chunk, SourceModule, TextContext, parse, raised_by_xdsl, split, universe
 
 if TYPE_CHECKING:
     from pdojo.dialect.machines.machine import Machine
@@ -39,9 +39,8 @@ class OptSession:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
-        universe = Universe.get_multiverse()
-        self.available_passes = dict(universe.all_passes)
-        self.available_targets = dict(universe.all_targets)
+        self.available_passes = dict(universe().all_passes)
+        self.available_targets = dict(universe().all_targets)
         self.ctx = TextContext(allow_unregistered=args.allow_unregistered_dialect)
         self.target = self._target(args.target)
         self.machine = _machine(args)

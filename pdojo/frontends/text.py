@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +216,12 @@ _OF_TEXT = (MLIRTokenKind.STRING_LIT, MLIRTokenKind.BYTES_LIT)
 _NUMBERS = (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.FLOAT_LIT)
 
 
+@cache
+def universe() -> Universe:
+    """The dialects, passes and targets of all installed packages, whose entry points are read once."""
+    return Universe.get_multiverse()
+
+
 class TextContext(Context):
     """A context of programs that `parse` reads: in dense constants, `0xFF800000` is a float's bits, as in MLIR.
 
@@ -223,7 +230,7 @@ class TextContext(Context):
 
     def __init__(self, *, allow_unregistered: bool = False) -> None:
         super().__init__(allow_unregistered=allow_unregistered)
-        for name, factory in (Universe.get_multiverse().all_dialects | _COMPLETED).items():
+        for name, factory in (universe().all_dialects | _COMPLETED).items():
             self.register_dialect(name, factory)
 
 

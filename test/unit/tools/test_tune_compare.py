@@ -88,28 +88,10 @@ def test_files_come_back(tmp_path: Path) -> None:
 
 
 def arguments(kernel: Path, tmp_path: Path, *more: str) -> list[str]:
-    asked = [
-        "--compare",
-        "--search",
-        "sample,anneal",
-        "--seeds",
-        "2",
-        "--budget",
-        "3",
-        "--neighbourhood",
-        "edges,mutate",
-    ]
+    asked = "--compare --search sample,anneal --seeds 2 --budget 3 --neighbourhood edges,mutate".split()
     judged = ["--evaluator", "analytical", "--machine", "x86-64-avx2", "--pass", "naive"]
-    return [
-        str(kernel),
-        *asked,
-        *judged,
-        "--database",
-        str(tmp_path / "db"),
-        "-o",
-        str(tmp_path / "curves.json"),
-        *more,
-    ]
+    files = ["--database", str(tmp_path / "db"), "-o", str(tmp_path / "curves.json")]
+    return [str(kernel), *asked, *judged, *files, *more]
 
 
 def test_a_comparison(
@@ -190,19 +172,20 @@ def test_an_interrupted_comparison_goes_on(
     def interrupted(*args: Any, **named: Any) -> Any:
         nonlocal calls
         calls += 1
-        if calls == 4:
+        if calls == 3:
             raise KeyboardInterrupt
         return real(*args, **named)
 
     monkeypatch.setattr(comparing, "search", interrupted)
-    assert tune.main(arguments(kernel, tmp_path)) == 130
+    few = ["--neighbourhood", "edges"]
+    assert tune.main(arguments(kernel, tmp_path, *few)) == 130
     assert "the same command goes on" in capsys.readouterr().out
-    assert len(json.loads((tmp_path / "curves.json").read_text())["curves"]) == 3
-    assert tune.main(arguments(kernel, tmp_path)) == 0
-    assert calls == 4 + 5
+    assert len(json.loads((tmp_path / "curves.json").read_text())["curves"]) == 2
+    assert tune.main(arguments(kernel, tmp_path, *few)) == 0
+    assert calls == 3 + 2
     whole = tmp_path / "whole"
     whole.mkdir()
-    assert tune.main(arguments(kernel, whole)) == 0
+    assert tune.main(arguments(kernel, whole, *few)) == 0
 
     def curves(path: Path) -> list[tuple[Any, ...]]:
         return [
