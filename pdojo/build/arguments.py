@@ -1,4 +1,4 @@
-"""Arguments of functions: one of another kind than its annotation raises one clear error; changes inside of lists."""
+"""Arguments of functions: one of another kind than its annotation raises one clear error; changes inside of them."""
 
 from __future__ import annotations
 
@@ -106,9 +106,11 @@ def _words(hint: Any) -> str:
 
 
 def replaced(value: Any, kind: type[_T], by: Callable[[_T], Any]) -> Any:
-    """A value in which `by` replaces each instance of a class, also in lists and tuples."""
+    """A value in which `by` replaces each instance of a class, also in lists, tuples and dictionaries."""
     if isinstance(value, kind):
         return by(value)
+    if isinstance(value, Mapping):
+        return {name: replaced(each, kind, by) for name, each in cast_to("Mapping[Any, Any]", value).items()}
     if isinstance(value, list | tuple):
         parts = [replaced(each, kind, by) for each in listed(value)]
         return tuple(parts) if isinstance(value, tuple) else parts

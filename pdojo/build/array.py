@@ -18,7 +18,7 @@ from pdojo.build.extents import axes_of, broadcast_shape, check_shape, shown
 from pdojo.build.graph import Computed, Definition, Operand, Read, Write, identity
 from pdojo.build.plain import number_of
 from pdojo.dialect.affine import Expr, const, var
-from pdojo.dialect.element_types import ELEMENT_TYPES, is_float
+from pdojo.dialect.element_types import ELEMENT_TYPES, WIDE, is_float, wide_type
 from pdojo.dialect.functions import check_types
 from pdojo.dialect.names import name_problem
 from pdojo.dialect.notation.literals import constant_attr
@@ -37,7 +37,6 @@ Item: TypeAlias = int | slice | EllipsisType | None
 
 UNSIGNED = {"u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64"}
 """Element types of handles that the dialect lacks, and their types in memory."""
-HALF = ("f16", "bf16")
 _UNSIGNED_NAMES = {
     **{"max": "umax", "min": "umin", "/": "udiv", "floordiv": "udiv", "rem": "urem", ">>": "ushr"},
     **{"<": "ult", "<=": "ule", ">": "ugt", ">=": "uge"},
@@ -309,10 +308,12 @@ def map(function: str, *operands: Like, **parameters: Like | None) -> Array:
     arrays = _alike(function, operands)
     dtype = arrays[-1].dtype
     name = _UNSIGNED_NAMES.get(function, function) if is_unsigned(dtype) else function
+    if function == "abs" and is_unsigned(dtype):
+        return arrays[0]
     found = _function(name, function, arrays)
     record = FUNCTIONS[found]
-    if dtype in HALF and record.bound is not None:
-        return cast(map(found, *(cast(array, "f32") for array in arrays)), dtype)
+    if dtype in WIDE and record.bound is not None:
+        return cast(map(found, *(wide(array) for array in arrays)), dtype)
     shape = broadcast_shape(*(array.shape for array in arrays))
     compares = record.signature in (Signature.COMPARE_FLOAT, Signature.COMPARE_INTEGER)
     return apply(found, [broadcast_to(array, shape) for array in arrays], "i1" if compares else dtype)
@@ -428,8 +429,8 @@ def cast(x: Array, dtype: str) -> Array:
     storage = storage_of(kind)
     if x.storage == storage:
         return Array(kind, x.shape, x.operand)
-    if {x.dtype, kind} == set(HALF):
-        return cast(cast(x, "f32"), kind)
+    if x.dtype in WIDE and kind in WIDE:
+        return cast(wide(x), kind)
     unsigned = is_unsigned(kind if is_float(x.dtype) else x.dtype)
     for candidate in (*(CALLS["ucast"] if unsigned else ()), *CALLS["cast"]):
         if check_types(candidate, (x.storage,), storage) is None:
@@ -470,5 +471,5 @@ def apply(function: str, operands: Sequence[Array], dtype: str) -> Array:
 
 
 def wide(x: Array) -> Array:
-    """The array in f32 if it is f16 or bf16: the type in which functions of several steps compute."""
-    return cast(x, "f32") if x.dtype in HALF else x
+    """The array in the type in which functions of several steps compute."""
+    return cast(x, wide_type(x.dtype))

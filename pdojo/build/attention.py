@@ -7,9 +7,11 @@ from math import inf
 
 from pdojo.build.array import Array, constant, iota, map
 from pdojo.build.contractions import matmul
-from pdojo.build.elementwise import where
+from pdojo.build.elementwise import exp, where
 from pdojo.build.extents import shown
+from pdojo.build.pieces import concatenate, split, stack
 from pdojo.build.policy import rounded_once
+from pdojo.build.reductions import sum
 from pdojo.build.shapes import expand_dims, reshape, transpose
 from pdojo.build.softmax import causal_softmax, masked, safe_softmax, safe_softmax_and_logarithms, softmax
 from pdojo.errors import UsageError
@@ -71,6 +73,54 @@ def attention_with_statistics(
     limited = masked_scores(scores, mask, causal=causal)
     weights, logarithms = safe_softmax_and_logarithms(limited)
     return [product_by_head(weights, v), logarithms, scores, limited, weights]
+
+
+@rounded_once
+def attention_gradient(
+    q: Array,
+    k: Array,
+    v: Array,
+    gradient: Array,
+    result: Array,
+    logarithms: Array,
+    *,
+    mask: Array | Sequence[Array] | None = None,
+    causal: bool = False,
+    scale: float | None = None,
+) -> list[Array]:
+    """The gradients of `q`, `k` and `v`, from that of the result of `attention`.
+
+    Shapes: [batch, heads, ...]. `result` and `logarithms` are those of `attention_with_statistics`.
+    """
+    heads, factor = k.shape[1], q.shape[-1] ** -0.5 if scale is None else scale
+    scores = masked_scores(scores_of(q, k, factor), mask, causal=causal)
+    weights = exp(scores - expand_dims(logarithms, -1))
+    of_weights = product_by_head(gradient, turned(v))
+    whole = sum(gradient * result, -1, keepdims=True)
+    of_scores = weights * (of_weights - whole) * factor
+    of_k = matmul(turned(_grouped(of_scores, heads)), _grouped(q, heads))
+    of_v = matmul(turned(_grouped(weights, heads)), _grouped(gradient, heads))
+    return [product_by_head(of_scores, k), *(each if each.rank == k.rank else sum(each, 2) for each in (of_k, of_v))]
+
+
+def _grouped(x: Array, heads: int) -> Array:
+    """[batch, heads, length, elements] as [batch, heads of keys, heads of a group, length, elements]."""
+    return x if x.shape[1] == heads else reshape(x, (x.shape[0], heads, x.shape[1] // heads, *x.shape[2:]))
+
+
+@rounded_once
+def rotary_embedding(x: Array, cos: Array, sin: Array, *, interleaved: bool = False) -> Array:
+    """The rotation of pairs of the first elements of the last axis by angles; the rest stays.
+
+    Shapes: `cos` and `sin` [..., pairs] broadcast to all axes but the last. A pair are elements side by side if
+    `interleaved`, else those at equal places of both halves.
+    """
+    size = 2 * cos.shape[-1]
+    turning, rest = x[..., :size], x[..., size:]
+    first, second = (turning[..., ::2], turning[..., 1::2]) if interleaved else split(turning, 2, -1)
+    real, imaginary = cos * first - sin * second, sin * first + cos * second
+    joined = stack([real, imaginary], -1) if interleaved else concatenate([real, imaginary], -1)
+    return concatenate([reshape(joined, turning.shape), rest], -1)
 
 
 def _check_fit(q: Array, k: Array, v: Array) -> None:

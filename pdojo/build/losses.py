@@ -163,3 +163,10 @@ def _difference(x: Array, y: Array) -> Array:
 def _check_shapes(x: Array, y: Array) -> None:
     if broadcast_shape(x.shape, y.shape) != x.shape or x.rank != y.rank:
         raise UsageError(f"targets of shape {shown(y.shape)} are not one for each element of {shown(x.shape)}")
+
+
+@rounded_once
+def soft_margin_gradient(x: Array, y: Array, gradient: Array, *, reduction: Over = "mean") -> Array:
+    """The gradient of the scores `x` of `log(1 + exp(-y x))`, without the difference `1 - sigmoid(y x)`."""
+    slopes = -y * map("sigmoid", -(y * x))
+    return gradient * (slopes / x.size if reduction == "mean" else slopes)

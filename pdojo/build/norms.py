@@ -59,6 +59,28 @@ def layer_norm_with_statistics(
 
 
 @rounded_once
+def layer_norm_gradient(
+    x: Array,
+    gradient: Array,
+    average: Array,
+    inverse: Array,
+    scale: Array | None = None,
+    *,
+    axis: int | Sequence[int] = -1,
+) -> list[Array]:
+    """The gradients of `x`, of the scale and of the shift of `layer_norm`, from that of its result.
+
+    `average` and `inverse` are the statistics of `layer_norm_with_statistics`.
+    """
+    axes = axes_of(axis, x.rank)
+    others = [d for d in range(x.rank) if d not in axes]
+    normal = (x - average) * inverse
+    inner = gradient if scale is None else gradient * scale
+    first, second = (mean(each, axes, keepdims=True) for each in (inner, inner * normal))
+    return [(inner - first - normal * second) * inverse, sum(gradient * normal, others), sum(gradient, others)]
+
+
+@rounded_once
 def rms_norm(x: Array, scale: Array | None = None, *, axis: int | Sequence[int] = -1, eps: float = 1e-5) -> Array:
     """`x / sqrt(mean(x^2) + eps) * scale`, with the mean along `axis`; `scale` broadcasts to the shape of `x`.
 

@@ -59,8 +59,7 @@ class Sample:
 
     def filled(self, replace: Callable[[Input], Any]) -> tuple[list[Any], dict[str, Any]]:
         """The arguments with what `replace` makes of each input, in order."""
-        keywords = {name: replaced(value, Input, replace) for name, value in self.keywords.items()}
-        return replaced([*self.arguments], Input, replace), keywords
+        return replaced([*self.arguments], Input, replace), replaced(self.keywords, Input, replace)
 
     def __str__(self) -> str:
         words = [*map(_shown, self.arguments), *(f"{name}={_shown(value)}" for name, value in self.keywords.items())]

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 from typing import cast as typed
 
 from pdojo.build.arguments import listed, replaced
 from pdojo.build.array import Array, cast, wide
-from pdojo.dialect.element_types import is_float
+from pdojo.dialect.element_types import WIDE, is_float
 from pdojo.errors import UsageError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _F = TypeVar("_F", bound=Callable[..., Any])
-ROUNDED_ONCE: Mapping[str, str] = {"f16": "f32", "bf16": "f32"}
-"""The types in which operators of several steps compute, keyed by operand type; other types are their own."""
 
 
 def rounded_once(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -43,21 +41,21 @@ def accumulated_wide(function: Callable[_P, _R]) -> Callable[_P, _R]:
     @wraps(function)
     def computed(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         x, widened = typed("Array", args[0]), typed("Any", function)
-        if x.dtype not in ROUNDED_ONCE:
+        if x.dtype not in WIDE:
             return widened(*args, **kwargs)
-        made: Any = widened(*map(_widened, args), **{name: _widened(value) for name, value in kwargs.items()})
+        made: Any = widened(*_widened(args), **_widened(kwargs))
         if isinstance(made, Array):
             return typed("Any", cast(made, x.dtype))
         first, *statistics = listed(made)
         return typed("Any", [cast(first, x.dtype), *statistics])
 
-    typed("Any", computed).policy = ROUNDED_ONCE
+    typed("Any", computed).policy = WIDE
     return computed
 
 
 def calls_wide(function: _F) -> _F:
     """A mark of a function that computes f16 and bf16 in f32 because it calls functions that do."""
-    typed("Any", function).policy = ROUNDED_ONCE
+    typed("Any", function).policy = WIDE
     return function
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pdojo.build.array import Array, iota
+from pdojo.build.activations import sigmoid
+from pdojo.build.array import Array, constant, iota
 from pdojo.build.contractions import contract, matmul
-from pdojo.build.elementwise import clip, exp, where
+from pdojo.build.elementwise import clip, exp, tanh, where
 from pdojo.build.pieces import concatenate, split
+from pdojo.build.policy import rounded_once
 from pdojo.build.scans import scan
 from pdojo.build.shapes import expand_dims, flip, reshape, transpose
 
@@ -163,6 +165,46 @@ def lstm_network(coupled: bool) -> Network:
     return network
 
 
+_KINDS: Mapping[str, tuple[str, tuple[Function, ...], int]] = {
+    "rnn": ("h", (tanh,), 1),
+    "gru": ("zrh", (sigmoid, tanh), 1),
+    "lstm": ("iofc", (sigmoid, tanh, tanh), 2),
+}
+"""The gates, the activations, and the number of states."""
+
+
+@rounded_once
+def recurrent_layer(
+    x: Array,
+    w: Array,
+    r: Array,
+    biases: Sequence[Array] | None = None,
+    states: Sequence[Array] | None = None,
+    *,
+    kind: str,
+    gates: str = "",
+    functions: Sequence[Function] = (),
+    peephole: Array | None = None,
+    lengths: Array | None = None,
+    backwards: bool = False,
+    clip: float | None = None,
+    coupled: bool = False,
+    linear_before_reset: bool = False,
+) -> list[Array]:
+    """One direction of a layer: the outputs [steps, batch, size], and the last states [batch, size].
+
+    `kind` is `rnn`, `gru` or `lstm`; states, of which an lstm has two, are 0 if they are not given. The other
+    arguments are those of `RecurrentCell`, `gru_network` and `lstm_network`.
+    """
+    order, usual, count = _KINDS[kind]
+    cell = RecurrentCell(x, w, r, biases, functions or usual, gates or order, lengths, backwards, clip)
+    networks = {"rnn": rnn_network, "gru": gru_network(linear_before_reset), "lstm": lstm_network(coupled)}
+    first = states or [constant(0, x.dtype, (x.shape[1], cell.size))] * count
+    outputs, last = networks[kind](cell, first, peephole)
+    return [outputs, *last]
+
+
+@rounded_once
 def linear_attention_network(
     queries: Array,
     keys: Array,
@@ -172,7 +214,7 @@ def linear_attention_network(
     decays: Array | None = None,
     factors: Array | None = None,
     scale: float = 1.0,
-) -> tuple[Array, Array]:
+) -> list[Array]:
     """Attention by a state [batch, heads, keys, values]: the outputs of all steps, and the last state.
 
     Each step multiplies the state by exp(decay), adds the product of key and value, and multiplies it by the scaled
@@ -197,4 +239,4 @@ def linear_attention_network(
         return [held, reshape(read, (*query.shape[:2], value.shape[2])) * scale]
 
     states, outputs = scan(step, [state], sequences)
-    return outputs, states[outputs.shape[0] - 1]
+    return [outputs, states[outputs.shape[0] - 1]]

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from math import prod as product
 from typing import TypeAlias
 
-from pdojo.build.array import HALF, Array, Scalar, cast, constant, define, iota, is_unsigned, map, wide
+from pdojo.build.array import Array, Scalar, cast, constant, define, iota, is_unsigned, map, wide
 from pdojo.build.extents import axes_of
 from pdojo.build.graph import Reduction, Write, identity
 from pdojo.build.policy import accumulated_wide, calls_wide, rounded_once
 from pdojo.build.shapes import squeeze
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.affine import var as iteration
-from pdojo.dialect.element_types import is_float
+from pdojo.dialect.element_types import WIDE, is_float
 from pdojo.dialect.functions import accumulation_function, identity_value
 from pdojo.dialect.view.nest import Constant
 from pdojo.errors import UsageError
@@ -48,7 +48,7 @@ def reduced(
 ) -> Array:
     """`reduce` of the elements for which `guard` holds: expressions `e >= 0` over the indices of `x`."""
     function = _accumulation(accumulation, x)
-    if accumulation in ("+", "*") and x.dtype in HALF:
+    if accumulation in ("+", "*") and x.dtype in WIDE:
         return cast(reduced(accumulation, wide(x), axes, initial=initial, guard=guard), x.dtype)
     kept = [d for d in range(x.rank) if d not in axes]
     places = {d: position for position, d in enumerate((*kept, *axes))}
@@ -268,7 +268,7 @@ def cumulative(accumulation: str, x: Array, axis: int = -1, *, exclusive: bool =
     """
     (axis,) = axes_of(axis, x.rank)
     function = _accumulation(accumulation, x)
-    if accumulation in ("+", "*") and x.dtype in HALF:
+    if accumulation in ("+", "*") and x.dtype in WIDE:
         return cast(cumulative(accumulation, wide(x), axis, exclusive=exclusive, reverse=reverse), x.dtype)
     kept = [d for d in range(x.rank) if d != axis]
     places = {d: position for position, d in enumerate((*kept, axis))}

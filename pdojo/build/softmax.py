@@ -32,6 +32,19 @@ def softmax(x: Array, axis: int = -1, *, mask: Array | None = None) -> Array:
 
 
 @rounded_once
+def softmax_gradient(y: Array, gradient: Array, axis: int = -1) -> Array:
+    """The gradient of the operand of `softmax`, from its result `y` and the gradient of that."""
+    product = gradient * y
+    return product - y * sum(product, axis, keepdims=True)
+
+
+@rounded_once
+def log_softmax_gradient(y: Array, gradient: Array, axis: int = -1) -> Array:
+    """The gradient of the operand of `log_softmax`, from its result `y` and the gradient of that."""
+    return gradient - exp(y) * sum(gradient, axis, keepdims=True)
+
+
+@rounded_once
 def safe_softmax(x: Array, axis: int = -1) -> Array:
     """`softmax`; 0 where all elements along `axis` are -inf.
 

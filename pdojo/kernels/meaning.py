@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
@@ -11,27 +10,20 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from pdojo.build.records.attention import attention
+from pdojo.build.records.attention import attention, rotary_embedding
+from pdojo.build.records.convolutions import conv, conv_transpose
 from pdojo.build.records.norms import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
 from pdojo.build.records.reductions import argmax, argmin
 from pdojo.build.records.softmax import causal_softmax, log_softmax, softmax
 from pdojo.errors import UsageError
 from pdojo.kernels.workload import Workload, workload
+from pdojo.math.composites import COMPOSITES
 
 Array: TypeAlias = NDArray[Any]
 Meaning: TypeAlias = Callable[..., list[Array]]
 """Maps the inputs of a kernel, in order, to the arrays that it writes, in order."""
 Sizes: TypeAlias = Mapping[str, int]
-
-
-def _gelu(x: Array) -> Array:
-    return x / 2 * (1 + np.vectorize(math.erf, otypes=[np.float64])(x / math.sqrt(2)))
-
-
-def _sigmoid(x: Array) -> Array:
-    # The argument of exp is at most 0: no overflow.
-    e = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1, e) / (1 + e)
+_gelu, _relu, _sigmoid, _silu = (COMPOSITES[name].exact for name in ("gelu", "relu", "sigmoid", "silu"))
 
 
 def _cross_entropy(x: Array, classes: Array) -> Array:
@@ -45,25 +37,13 @@ def _cross_entropy(x: Array, classes: Array) -> Array:
 
 
 def _swiglu(x: Array, w: Array, v: Array) -> Array:
-    gate = x @ w
-    return gate * _sigmoid(gate) * (x @ v)
+    return _silu(x @ w) * (x @ v)
 
 
 def _masked_softmax(x: Array, mask: Array) -> Array:
     # A row without kept elements is NaN.
     with np.errstate(invalid="ignore"):
         return softmax(x, mask=mask.astype(np.bool_))
-
-
-def _rotary_interleaved(x: Array, cosines: Array, sines: Array) -> Array:
-    turned = (x[..., ::2] + 1j * x[..., 1::2]) * (cosines + 1j * sines)[:, None, :]
-    return np.stack([turned.real, turned.imag], axis=-1).reshape(x.shape)
-
-
-def _rotary(x: Array, cosines: Array, sines: Array) -> Array:
-    a, b = np.split(x, 2, axis=-1)
-    c, s = cosines[:, None, :], sines[:, None, :]
-    return np.concatenate([a * c - b * s, b * c + a * s], axis=-1)
 
 
 def _windows(x: Array, sizes: Sizes, fill: float) -> Array:
@@ -77,23 +57,16 @@ def _windows(x: Array, sizes: Sizes, fill: float) -> Array:
 
 
 def _conv(x: Array, k: Array, sizes: Sizes) -> Array:
-    return np.einsum("nchwij,ocij->nohw", _windows(x, sizes, 0), k, optimize=True)
-
-
-def _grouped_conv(x: Array, k: Array, sizes: Sizes) -> Array:
-    pairs = zip(np.split(x, sizes["G"], axis=1), np.split(k, sizes["G"]), strict=True)
-    return np.concatenate([_conv(channels, weights, sizes) for channels, weights in pairs], axis=1)
+    windows: dict[str, Any] = {"stride": sizes.get("S", 1), "padding": sizes["P"], "dilation": sizes.get("DIL", 1)}
+    return conv(x, k, **windows, groups=sizes.get("G", 1))
 
 
 def _conv_transpose(x: Array, k: Array, sizes: Sizes) -> Array:
-    """Transposed convolution: every element of `x` adds the weights, scaled by that element, to the result."""
-    step, padding, reach = sizes["S"], sizes["P"], sizes["K"] + sizes["OP"]
-    rows, columns = ((length - 1) * step + reach for length in x.shape[2:])
-    whole = np.zeros((x.shape[0], k.shape[1], rows, columns))
-    for i, j in np.ndindex(k.shape[2:]):
-        to = whole[:, :, i : i + (x.shape[2] - 1) * step + 1 : step, j : j + (x.shape[3] - 1) * step + 1 : step]
-        to += np.einsum("nchw,co->nohw", x, k[:, :, i, j])
-    return whole[:, :, padding : rows - padding, padding : columns - padding]
+    return conv_transpose(x, k, stride=sizes["S"], padding=sizes["P"], output_padding=sizes["OP"])
+
+
+def _rotary(x: Array, cosines: Array, sines: Array, *, interleaved: bool = False) -> Array:
+    return rotary_embedding(x, cosines[:, None, :], sines[:, None, :], interleaved=interleaved)
 
 
 def _pooled_up(x: Array, sizes: Sizes, pool: Callable[[Array, int], Array]) -> Array:
@@ -123,17 +96,7 @@ def _matmul_i8(a: Array, b: Array) -> Array:
     return (a % 256) @ b
 
 
-def _relu(x: Array) -> Array:
-    return np.maximum(x, 0)
-
-
-_MEANINGS: dict[
-    str,
-    Callable[[Array], Array]
-    | Callable[[Array, Array], Array]
-    | Callable[[Array, Array, Array], Array]
-    | Callable[[Array, Array, Array, Array], Array],
-] = {
+_MEANINGS: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "argmax": partial(argmax, axis=1),
     "argmin": partial(argmin, axis=1),
@@ -178,28 +141,23 @@ _MEANINGS: dict[
     "residual_layernorm": lambda x, r, g, b: layer_norm(x + r, g, b),
     "rmsnorm": rms_norm,
     "rotary": _rotary,
-    "rotary_interleaved": _rotary_interleaved,
+    "rotary_interleaved": partial(_rotary, interleaved=True),
     "sigmoid": _sigmoid,
-    "silu": lambda x: x * _sigmoid(x),
+    "silu": _silu,
     "softmax": softmax,
     "swiglu": _swiglu,
     "tanh": np.tanh,
     "transpose": np.transpose,
 }
-_WINDOWED: dict[
-    str,
-    Callable[[Array, Sizes], Array]
-    | Callable[[Array, Array, Sizes], Array]
-    | Callable[[Array, Array, Array, Sizes], Array],
-] = {
+_WINDOWED: dict[str, Callable[..., Array]] = {
     "avgpool": lambda x, sizes: _windows(x, sizes, 0).mean(axis=(4, 5)),
     "avgpool_ceil": _avgpool_ceil,
     "conv": _conv,
     "conv_transpose": _conv_transpose,
-    "conv_winograd": lambda x, k, sizes: _conv(x, k, {**sizes, "K": 3, "S": 1}),
-    "depthwise_conv": lambda x, k, sizes: np.einsum("nchwij,cij->nchw", _windows(x, sizes, 0), k, optimize=True),
+    "conv_winograd": _conv,
+    "depthwise_conv": lambda x, k, sizes: _conv(x, k[:, None], {**sizes, "G": len(k)}),
     "fill": lambda a, sizes: np.full((sizes["R"], sizes["C"]), a[0]),
-    "grouped_conv": _grouped_conv,
+    "grouped_conv": _conv,
     "groupnorm": lambda x, g, b, sizes: group_norm(x, sizes["G"], g, b),
     "maxpool": lambda x, sizes: _windows(x, sizes, -np.inf).max(axis=(4, 5)),
     "maxpool_ceil": _maxpool_ceil,

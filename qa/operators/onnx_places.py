@@ -123,3 +123,41 @@ def _tile(x: Operand, counts: Sequence[int]) -> Node:
 @peer(NODES, "concatenate")
 def _concatenate(arrays: Sequence[Operand], axis: int = 0) -> Node:
     return Node("Concat", arrays, {"axis": axis}, opset=13)
+
+
+@peer(NODES, "rotary_embedding")
+def _rotary_embedding(x: Operand, cos: Operand, sin: Operand, *, interleaved: bool = False) -> Node:
+    angles = [Operand(each.values[:, :, 0], each.dtype) for each in (cos, sin)]
+    turned = Operand(x.values.reshape(*x.shape[:2], -1), x.dtype)
+    if x.shape[3] % 2:
+        raise AbsentError("all elements are pairs, or the rest is even")
+    sizes = {"rotary_embedding_dim": 2 * cos.shape[-1] if 2 * cos.shape[-1] < x.shape[3] else 0}
+    facts = {"interleaved": int(interleaved), "num_heads": x.shape[2], **sizes}
+    return Node("RotaryEmbedding", [turned, *angles], facts, shapes=[x.shape])
+
+
+_GATES = {"rnn": "h", "gru": "zrh", "lstm": "iofc"}
+
+
+@peer(NODES, "recurrent_layer")
+def _recurrent_layer(
+    x: Operand, w: Operand, r: Operand, biases: Sequence[Operand] | None, states: Sequence[Operand] | None, *,
+    kind: str, gates: str = "", peephole: Operand | None = None, lengths: Operand | None = None,
+    backwards: bool = False, clip: float | None = None, coupled: bool = False, linear_before_reset: bool = False,
+) -> Node:  # fmt: skip
+    if gates not in ("", _GATES[kind]):
+        raise AbsentError("its gates have one order")
+
+    def with_direction(operand: Operand | None) -> Operand | None:
+        return None if operand is None else Operand(operand.values[None], operand.dtype)
+
+    both = None if biases is None else Operand(np.concatenate([each.values for each in biases]), x.dtype)
+    first = [None] * (2 if kind == "lstm" else 1) if states is None else states
+    weights = [*map(with_direction, (w, r, both)), lengths, *map(with_direction, first)]
+    facts: dict[str, Any] = {"direction": "reverse" if backwards else "forward", "hidden_size": r.shape[1]}
+    facts |= {} if clip is None else {"clip": clip}
+    facts |= {"linear_before_reset": int(linear_before_reset)} if kind == "gru" else {}
+    if kind == "lstm":
+        weights, facts = [*weights, with_direction(peephole)], {**facts, "input_forget": int(coupled)}
+    count, last = (3 if kind == "lstm" else 2), (x.shape[1], r.shape[1])
+    return Node(kind.upper(), [x, *weights], facts, count, 22, shapes=[(x.shape[0], *last), last, last])

@@ -40,15 +40,30 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class ElementType:
+    """An element type among the arguments of a call."""
+
+    name: str
+    """The element type of handles."""
+
+
+@dataclass(frozen=True)
 class Call:
-    """A call of an operator of ATen; arguments are `Operand`s, NumPy arrays of known values, or anything."""
+    """A call of an operator; arguments are `Operand`s, NumPy arrays of known values, `ElementType`s, or anything."""
 
     operator: str
-    """`add.Tensor`."""
+    """`add.Tensor` of ATen, or `pdojo.lstm.default`."""
     arguments: Sequence[Any]
     keywords: Mapping[str, Any] = field(default_factory=dict[str, Any])
     read: tuple[int, ...] | None = None
     """The numbers of the results that are the operator's; None is all in order, as far as both have them."""
+    shapes: Sequence[tuple[int, ...]] | None = None
+    """The shapes of the operator's results, if the call's are others of the same elements."""
+
+    @property
+    def full(self) -> str:
+        """The name with its namespace."""
+        return self.operator if self.operator.count(".") > 1 else f"aten.{self.operator}"
 
 
 @dataclass(frozen=True)
@@ -63,6 +78,8 @@ class Node:
     domain: str = ""
     read: tuple[int | None, ...] | None = None
     """The numbers of the results that are the operator's, None for those that the node lacks; None is all in order."""
+    shapes: Sequence[tuple[int, ...]] | None = None
+    """The shapes of the operator's results, if the node's are others of the same elements."""
 
 
 Peer: TypeAlias = Callable[..., Any]
@@ -105,7 +122,7 @@ def wanted(record: Operator, arguments: Sequence[Any], keywords: Mapping[str, An
     """The results of the reference."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        made = record.reference(*_bare(arguments), **{name: _bare(value) for name, value in keywords.items()})
+        made = record.reference(*_bare(arguments), **_bare(keywords))
     return [np.asarray(each) for each in listed(made)]
 
 

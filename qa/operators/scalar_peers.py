@@ -1,4 +1,4 @@
-"""Composite functions of elements in PyTorch and ONNX: names of the functions, and of their parameters."""
+"""Functions of elements in PyTorch and ONNX: names of the functions, and of their parameters."""
 
 from __future__ import annotations
 
@@ -16,13 +16,20 @@ _FLAG = {True: "tanh", False: "none"}
 _ATEN = {
     **{
         name: name
-        for name in """relu silu mish hardswish hardsigmoid sigmoid fmax fmin reciprocal log10 tan sinh cosh asinh acosh
+        for name in """exp exp2 expm1 log log2 log1p sqrt rsqrt sin cos tanh atan erf abs ceil floor trunc maximum
+        minimum relu silu mish hardswish hardsigmoid sigmoid fmax fmin reciprocal log10 tan sinh cosh asinh acosh
         atanh asin acos atan2 hypot sign erfc erfinv lgamma digamma i0 gelu elu leaky_relu softplus threshold""".split()
     },
     **{name: f"special_{name}" for name in ("erfcx", "i0e", "i1", "i1e")},
     **{f"{name}_gradient": f"{name}_backward" for name in ("tanh", "sigmoid", "silu", "gelu", "threshold")},
     **{"is_nan": "isnan", "is_inf": "isinf", "sign_bit": "signbit", "log_sigmoid": "log_sigmoid_forward"},
-    **{"clip": "clamp", "remainder": "remainder.Tensor", "round_decimals": "round.decimals"},
+    **{"clip": "clamp", "remainder": "remainder.Tensor", "round_decimals": "round.decimals", "roundeven": "round"},
+    **{"add": "add.Tensor", "subtract": "sub.Tensor", "multiply": "mul.Tensor", "divide": "div.Tensor"},
+    **{"pow": "pow.Tensor_Tensor", "copysign": "copysign.Tensor", "fmod": "fmod.Tensor", "where": "where.self"},
+    **{"equal": "eq.Tensor", "not_equal": "ne.Tensor", "less": "lt.Tensor", "less_equal": "le.Tensor"},
+    **{"greater": "gt.Tensor", "greater_equal": "ge.Tensor"},
+    **{f"bitwise_{name}": f"bitwise_{name}.Tensor" for name in ("and", "or", "xor")},
+    **{f"{side}_shift": f"bitwise_{side}_shift.Tensor" for side in ("left", "right")},
 }
 """Operators of ATen, with their overloads if these are not the default."""
 _ORDERED: Mapping[str, str] = {
@@ -35,8 +42,13 @@ _LIMITS = {"hardswish": (0, 5e37), "remainder": (1e-37, 1e38)}
 _NODES = {
     **{
         name: name.capitalize()
-        for name in "relu sigmoid mish softplus softsign reciprocal tan sinh cosh asinh acosh atanh asin acos".split()
+        for name in """relu sigmoid mish softplus softsign reciprocal tan sinh cosh asinh acosh atanh asin acos exp log
+        sqrt sin cos tanh atan erf abs ceil floor pow equal less greater where""".split()
     },
+    **{"add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "maximum": "Max", "minimum": "Min"},
+    **{"roundeven": "Round", "less_equal": "LessOrEqual", "greater_equal": "GreaterOrEqual", "fmod": "Mod"},
+    **{f"bitwise_{name.lower()}": f"Bitwise{name}" for name in ("And", "Or", "Xor")},
+    **{"left_shift": "BitShift", "right_shift": "BitShift"},
     **{"elu": "Elu", "selu": "Selu", "celu": "Celu", "gelu": "Gelu", "silu": "Swish", "shrink": "Shrink"},
     **{"leaky_relu": "LeakyRelu", "hardsigmoid": "HardSigmoid", "hardswish": "HardSwish"},
     **{"threshold": "ThresholdedRelu", "is_nan": "IsNaN", "is_inf": "IsInf"},
@@ -48,6 +60,10 @@ _ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
     "is_inf": {"positive": "detect_positive", "negative": "detect_negative"},
 }
 """Attributes of ONNX's nodes by parameters."""
+_SET: Mapping[str, Mapping[str, Any]] = {
+    **{"fmod": {"fmod": 1}, "left_shift": {"direction": "LEFT"}, "right_shift": {"direction": "RIGHT"}}
+}
+"""Attributes that have no parameter."""
 _FIXED = {
     "PyTorch": {"remainder": {"zero_of_divisor": False}, "sign": {"keeps_nan": False}},
     "ONNX": {"threshold": {"keeps_nan": False}},
@@ -57,7 +73,7 @@ _FIXED = {
 
 def _checked(side: str, name: str, named: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """All parameters. Raises AbsentError for a value of a parameter that the peer has no name for."""
-    defaults = COMPOSITES[name].parameters
+    defaults: Mapping[str, Any] = COMPOSITES[name].parameters if name in COMPOSITES else {}
     values = {**defaults, **given}
     for parameter, value in values.items():
         fixed = _FIXED[side].get(name, {}).get(parameter, defaults[parameter])
@@ -75,6 +91,8 @@ def _call(name: str) -> Any:
         values = _checked("PyTorch", name, named, given)
         if name == "softplus" and values["threshold"] is None:
             raise AbsentError("PyTorch has a threshold")
+        if name == "clip" and values["lower"] is None and values["upper"] is None:
+            raise AbsentError("PyTorch needs a bound")
         if name in _LIMITS and not all(np.all(_fits(each.values, *_LIMITS[name])) for each in operands):
             raise AbsentError("PyTorch overflows on the way")
         keywords = {"approximate": _FLAG[values["approximate"]]} if "approximate" in values else {}
@@ -100,11 +118,11 @@ def _quotient(mode: str) -> Any:
 def _node(name: str) -> Any:
     attributes = _ATTRIBUTES.get(name, {})
 
-    def node(x: Operand, **given: Any) -> Node:
+    def node(*operands: Operand, **given: Any) -> Node:
         values = _checked("ONNX", name, {**attributes, "approximate": ""}, given)
         made = {own: _number(values[parameter]) for parameter, own in attributes.items()}
         made |= {"approximate": _FLAG[values["approximate"]]} if "approximate" in values else {}
-        return Node(_NODES[name], [x], made, opset=24)
+        return Node(_NODES[name], operands, {**made, **_SET.get(name, {})}, opset=24)
 
     return node
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from qa.operators import scalar_peers
-from qa.operators.peers import AbsentError, Call, Operand, Table, peer
+from qa.operators.peers import AbsentError, Call, ElementType, Operand, Table, peer
 
 CALLS: Table = scalar_peers.calls()
 Axes = int | Sequence[int] | None
@@ -190,7 +190,55 @@ def _gemm(a: Operand, b: Operand, c: Operand, *, alpha: float = 1, beta: float =
 def _attention(
     q: Operand, k: Operand, v: Operand, *, mask: Operand | None = None, causal: bool = False, scale: float | None = None
 ) -> Call:
-    if q.rank != 4 or k.shape[1] != q.shape[1] or v.shape[3] != q.shape[3]:
+    if {q.rank, k.rank, v.rank} != {4} or k.shape[0] != q.shape[0] or v.shape[3] != q.shape[3]:
         raise AbsentError("it takes four dimensions, and values like keys")
+    if mask is not None and mask.dtype != q.dtype:
+        raise AbsentError("masks are of the type of queries")
     facts = {"attn_mask": mask, "scale": scale}
     return Call("_scaled_dot_product_flash_attention_for_cpu.default", [q, k, v, 0.0, causal], facts)
+
+
+@peer(CALLS, "softmax_gradient")
+def _softmax_gradient(y: Operand, gradient: Operand, axis: int = -1) -> Call:
+    return Call("_softmax_backward_data.default", [gradient, y, axis, ElementType(y.dtype)])
+
+
+@peer(CALLS, "log_softmax_gradient")
+def _log_softmax_gradient(y: Operand, gradient: Operand, axis: int = -1) -> Call:
+    return Call("_log_softmax_backward_data.default", [gradient, y, axis, ElementType(y.dtype)])
+
+
+@peer(CALLS, "layer_norm_gradient")
+def _layer_norm_gradient(
+    x: Operand, gradient: Operand, average: Operand, inverse: Operand, scale: Operand | None = None, *, axis: Axes = -1
+) -> Call:
+    shape = _last(x, axis)
+    last = [average, inverse, scale, None, [True, scale is not None, False]]
+    read = (0,) if scale is None else (0, 1)
+    return Call("native_layer_norm_backward.default", [gradient, x, shape, *last], read=read)
+
+
+@peer(CALLS, "attention_gradient")
+def _attention_gradient(
+    q: Operand, k: Operand, v: Operand, gradient: Operand, result: Operand, logarithms: Operand, *,
+    mask: Operand | None = None, causal: bool = False, scale: float | None = None,
+) -> Call:  # fmt: skip
+    given = [gradient, q, k, v, result, Operand(logarithms.values, "f64" if q.dtype == "f64" else "f32")]
+    facts = {"attn_mask": mask, "scale": scale}
+    return Call("_scaled_dot_product_flash_attention_for_cpu_backward.default", [*given, 0.0, causal], facts)
+
+
+@peer(CALLS, "recurrent_layer")
+def _recurrent_layer(
+    x: Operand, w: Operand, r: Operand, biases: Sequence[Operand] | None, states: Sequence[Operand] | None, *,
+    kind: str, gates: str = "", linear_before_reset: bool = False,
+) -> Call:  # fmt: skip
+    usual = {"rnn": "h", "gru": "rzh", "lstm": "ifco"}[kind]
+    if (gates or "h") != usual or states is None or linear_before_reset != (kind == "gru"):
+        raise AbsentError("gates are in its own order, and states given")
+    name = "rnn_tanh" if kind == "rnn" else kind
+    whole = [Operand(each.values[None], each.dtype) for each in states]
+    weights = [w, r, *(biases or [])]
+    last = (x.shape[1], r.shape[1])
+    given = [x, whole, weights, biases is not None, 1, False, False]
+    return Call(f"pdojo.{name}.default", given, shapes=[(x.shape[0], *last), last, last])

@@ -135,3 +135,8 @@ def _tile(x: Operand, counts: Sequence[int]) -> Call:
 @peer(CALLS, "concatenate")
 def _concatenate(arrays: Sequence[Operand], axis: int = 0) -> Call:
     return Call("cat.default", [list(arrays), axis])
+
+
+@peer(CALLS, "soft_margin_gradient")
+def _soft_margin_gradient(x: Operand, y: Operand, gradient: Operand, *, reduction: str = "mean") -> Call:
+    return Call("soft_margin_loss_backward.default", [gradient, x, y, _REDUCTIONS.index(reduction)])

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo import build
+from pdojo.build.attention import attention_gradient as gradient_of_attention
+from pdojo.build.attention import rotary_embedding as embedded
 from pdojo.build.operator import array, call, operator
 from pdojo.build.records.softmax import masked, safe_softmax
 
@@ -35,6 +37,12 @@ _SAMPLES = (
     *_SAMPLES[2::2],
     call(array("1 2 3 4"), array("1 2 5 4"), array("1 2 5 4"), causal=True, scale=0.3),
     call(array("2 1 3 4"), array("2 1 5 4"), array("2 1 5 4"), mask=_ROWS),
+    call(
+        array("2 4 3 4"),
+        array("2 2 5 4"),
+        array("2 2 5 4"),
+        mask=array("1 1 3 5", given=[0, -np.inf, 1, 2, 0.5, *[-np.inf] * 6, 1, *[-np.inf] * 3]),
+    ),
     results=("result", "logarithms", "scores", "masked scores", "weights"),
     ulps=24,
 )
@@ -66,6 +74,56 @@ def _by_query(x: Values, q: Values) -> Values:
     if x.ndim < 3 or x.shape[-3] in (1, q.shape[-3]):
         return x
     return np.repeat(x, q.shape[-3] // x.shape[-3], -3)
+
+
+_HEADS = {shape: [array(f"2 {shape[0]} 5 8"), *[array(f"2 {shape[1]} 6 8")] * 2, *[array(f"2 {shape[0]} 5 8")] * 2,
+                  array(f"2 {shape[0]} 5")] for shape in ((4, 4), (4, 2), (3, 1))}  # fmt: skip
+
+
+@operator(
+    gradient_of_attention,
+    call(*_HEADS[4, 4], scale=0.3),
+    call(*_HEADS[4, 2], causal=True),
+    call(*_HEADS[3, 1], mask=array("2 1 5 6")),
+    call(*_HEADS[4, 2], mask=array("5 6"), causal=True, scale=0.5),
+    call(*_HEADS[4, 4], mask=array("5 6", given=[-np.inf] * 6 + [0.25] * 24)),
+    results=("result", "of keys", "of values"),
+    ulps=256,
+)
+def attention_gradient(
+    q: Values, k: Values, v: Values, gradient: Values, result: Values, logarithms: Values, *,
+    mask: Values | None = None, causal: bool = False, scale: float | None = None,
+) -> list[Values]:  # fmt: skip
+    """The gradients of queries, keys and values."""
+    factor = q.shape[-1] ** -0.5 if scale is None else scale
+    keys, values = _by_query(k, q), _by_query(v, q)
+    limited = masked(q @ keys.swapaxes(-1, -2) * factor, mask)
+    limited = masked(limited, np.tri(*limited.shape[-2:], dtype=np.bool_)) if causal else limited
+    weights = np.exp(limited - logarithms[..., None])
+    whole = (gradient * result).sum(-1, keepdims=True)
+    of_scores = weights * (gradient @ values.swapaxes(-1, -2) - whole) * factor
+    shared = [of_scores.swapaxes(-1, -2) @ q, weights.swapaxes(-1, -2) @ gradient]
+    groups = (q.shape[0], k.shape[1], -1)
+    return [of_scores @ keys, *(each.reshape(*groups, *each.shape[2:]).sum(2) for each in shared)]
+
+
+@operator(
+    embedded,
+    call(array("2 3 2 8"), array("2 3 1 4"), array("2 3 1 4")),
+    call(array("2 3 2 8"), array("2 3 1 3"), array("2 3 1 3")),
+    call(array("2 3 2 9"), array("2 3 1 4"), array("2 3 1 4"), interleaved=True),
+    call(array("1 1 1 2"), array("1 1 1 1"), array("1 1 1 1")),
+)
+def rotary_embedding(x: Values, cos: Values, sin: Values, *, interleaved: bool = False) -> Values:
+    """The rotation of pairs of elements."""
+    count = int(cos.shape[-1])
+    first, second = (
+        (slice(0, 2 * count, 2), slice(1, 2 * count, 2)) if interleaved else (slice(count), slice(count, 2 * count))
+    )
+    turned = (x[..., first] + 1j * x[..., second]) * (cos + 1j * sin)
+    found = x.copy()
+    found[..., first], found[..., second] = turned.real, turned.imag
+    return found
 
 
 @operator(build.attention, *_SAMPLES, ulps=24)

@@ -47,6 +47,17 @@ def binary_cross_entropy(x: Values, y: Values, *, reduction: str = "mean") -> Va
     return _over(np.logaddexp(0, x) - x * y, reduction)
 
 
+@operator(
+    losses.soft_margin_gradient,
+    call(array("3 5", low=-9, high=9), array("3 5", given=[1, -1, -1, 1, 1] * 3), array(""), reduction="mean"),
+    call(array("3 5"), array("3 5", given=[1, -1, -1, 1, 1] * 3), array("3 5"), reduction="none"),
+    call(array("4 1"), array("4 1", given=[1, -1, -1, 1]), array(""), reduction="sum"),
+)
+def soft_margin_gradient(x: Values, y: Values, gradient: Values, *, reduction: str = "mean") -> Values:
+    """The gradient of the scores."""
+    return -y / (1 + np.exp(y * x)) * gradient / (x.size if reduction == "mean" else 1)
+
+
 def _classes(text: str, count: int, low: int = 0) -> Any:
     return array(text, "i64", low=low, high=count)
 

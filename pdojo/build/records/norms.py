@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo import build
+from pdojo.build import norms
 from pdojo.build.operator import array, call, operator
 
 Values = NDArray[Any]
@@ -51,6 +52,26 @@ def layer_norm_with_statistics(
 def layer_norm(x: Values, scale: Values | None = None, shift: Values | None = None, **facts: Any) -> Values:
     """The normalisation along axes."""
     return layer_norm_with_statistics(x, scale, shift, **facts)[0]
+
+
+@operator(
+    norms.layer_norm_gradient,
+    call(array("3 5"), array("3 5"), array("3 1"), array("3 1", low=0.5, high=2)),
+    call(array("2 3 4"), array("2 3 4"), array("2 1 1"), array("2 1 1", low=0.5, high=2), array("3 4"), axis=(1, -1)),
+    call(array("3 37"), array("3 37"), array("3 1"), array("3 1", low=0.5, high=2), array("37")),
+    call(array("4 1"), array("4 1"), array("4 1"), array("4 1", low=0.5, high=2), array("1")),
+    results=("result", "of scale", "of shift"),
+    ulps=24,
+)
+def layer_norm_gradient(
+    x: Values, gradient: Values, average: Values, inverse: Values, scale: Values | None = None, *, axis: Any = -1
+) -> list[Values]:
+    """The gradients of the operand, the scale and the shift."""
+    axes = [axis % x.ndim] if isinstance(axis, int) else [d % x.ndim for d in axis]
+    others = tuple(d for d in range(x.ndim) if d not in axes)
+    normal, inner = (x - average) * inverse, _scaled(gradient, scale, None)
+    parts = [each.mean(tuple(axes), keepdims=True) for each in (inner, inner * normal)]
+    return [(inner - parts[0] - normal * parts[1]) * inverse, (gradient * normal).sum(others), gradient.sum(others)]
 
 
 _RMS = (

@@ -81,7 +81,7 @@ def _running(found: Values, x: Values, axis: int) -> list[Values]:
 )
 def topk(x: Values, count: int, axis: int = -1, *, largest: bool = True) -> list[Values]:
     """The greatest or least elements in order, and their indices."""
-    keys = x.astype(np.float64)
+    keys = np.unique(x, return_inverse=True)[1].reshape(x.shape)
     order = np.argsort(-keys if largest else keys, axis, kind="stable")
     places = np.take(order, np.arange(count), axis)
     return [np.take_along_axis(x, places, axis), places]

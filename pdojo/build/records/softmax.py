@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from pdojo import build
 from pdojo.build.operator import array, call, operator
+from pdojo.build.softmax import log_softmax_gradient as of_log_softmax
+from pdojo.build.softmax import softmax_gradient as of_softmax
 
 Values = NDArray[Any]
 _ODD = (1.0, np.nan, 2.0, np.inf, 0.0, 1.0, -np.inf, 3.0, -np.inf, *[-np.inf] * 3)
@@ -37,6 +39,27 @@ def masked(x: Values, mask: Values | None) -> Values:
     if mask is None:
         return x
     return np.where(mask, x, -np.inf) if mask.dtype == np.bool_ else x + mask
+
+
+_GRADIENTS = (
+    call(array("3 5", low=0), array("3 5"), 1),
+    call(array("3 5 2", low=0), array("3 5 2"), -2),
+    call(array("3 1 7", low=0), array("3 1 7"), 0),
+    call(array("4 1", low=0), array("4 1")),
+    call(array("0 3"), array("0 3"), 1),
+)
+
+
+@operator(of_softmax, *_GRADIENTS)
+def softmax_gradient(y: Values, gradient: Values, axis: int = -1) -> Values:
+    """The product with the Jacobian of softmax."""
+    return y * (gradient - (gradient * y).sum(axis, keepdims=True))
+
+
+@operator(of_log_softmax, *_GRADIENTS)
+def log_softmax_gradient(y: Values, gradient: Values, axis: int = -1) -> Values:
+    """The product with the Jacobian of the logarithm of softmax."""
+    return gradient - np.exp(y) * gradient.sum(axis, keepdims=True)
 
 
 @operator(

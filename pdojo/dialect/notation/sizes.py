@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
-from pdojo.dialect.element_types import ELEMENT_TYPES
+from pdojo.dialect.element_types import ELEMENT_TYPES, WIDE
 from pdojo.dialect.notation.lexer import Cursor, Token, TokenKind, tokenize
 from pdojo.dialect.notation.source import Source, did_you_mean, element_type_hint
 from pdojo.dialect.text_limits import MOST_DIGITS, MOST_NESTED
@@ -27,7 +27,7 @@ from pdojo.errors import UsageError
 KEYWORDS = ("size", "number", "type")
 """First words of the lines that define names."""
 
-WIDE = {"f16": "f32", "bf16": "f32", "i8": "i32"}
+_WIDE = {**WIDE, "i8": "i32"}
 """`wide(T)`: the type in which values of a short type are computed and summed; other types are wide enough."""
 
 LARGEST = 10**MOST_DIGITS
@@ -129,7 +129,7 @@ class Names:
         if word.text == "wide" and cursor.accept("("):
             inner = self._inside(cursor, self._type)
             cursor.expect(")", "after the type that is widened")
-            return WIDE.get(inner, inner)
+            return _WIDE.get(inner, inner)
         found = self.values.get(word.text, word.text)
         if not isinstance(found, str) or found not in ELEMENT_TYPES:
             raise cursor.error(f"unknown element type '{word.text}'", element_type_hint(word.text), word.span)

@@ -98,7 +98,7 @@ def _softplus(x: NDArray[Any], beta: float, threshold: float | None) -> NDArray[
     return found if threshold is None else np.where(beta * x > threshold, x, found)
 
 
-@composite(_softplus, Accuracy(2.0, 0.01), variants=[{"beta": 3}, {"threshold": 20}, {"beta": 2, "threshold": 0.2}])
+@composite(_softplus, Accuracy(2.0, 0.01), variants=[{"beta": 3}, {"threshold": 20}, {"beta": 2, "threshold": 0.25}])
 def softplus(x: Element, *, beta: float = 1, threshold: float | None = None) -> Element:
     """`log(1 + exp(beta * x)) / beta`, without overflow; `x` itself where `beta * x` is above the threshold."""
     scaled = x if beta == 1 else x * beta

@@ -8,7 +8,8 @@ from math import prod
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.extents import broadcast_shape
-from pdojo.onnx.operators.arguments import FLOATS, axis_of, check_same_shapes, number_of, wide_type
+from pdojo.dialect.element_types import wide_type
+from pdojo.onnx.operators.arguments import FLOATS, axis_of, check_same_shapes, number_of
 from pdojo.onnx.operators.elementwise import unary
 from pdojo.onnx.operators.registry import Node, operator
 

@@ -94,8 +94,3 @@ def check_same_shapes(node: Node, operands: Sequence[build.Array]) -> None:
     shapes = list(dict.fromkeys(tuple(each.shape) for each in operands))
     if len(shapes) > 1:
         node.contradicts(f"operands of shapes {list(shapes[0])} and {list(shapes[1])} are not broadcast to each other")
-
-
-def wide_type(dtype: str) -> str:
-    """The type in which functions of several steps compute: f32 for f16 and bf16."""
-    return "f32" if dtype in ("f16", "bf16") else dtype

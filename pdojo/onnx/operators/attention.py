@@ -7,7 +7,7 @@ from typing import Any
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.build.policy import ROUNDED_ONCE
+from pdojo.build.attention import rotary_embedding as embedded
 from pdojo.onnx.operators.registry import Node, operator
 
 
@@ -65,14 +65,15 @@ def attention(node: Node) -> list[Array]:
     batch, heads, queries, size = q.shape
     scale = node.attribute("scale")
     masks = [_mask(node, k.shape[2]), _allowed(node, queries, k.shape[2], past)]
-    kind = ROUNDED_ONCE.get(given.dtype, given.dtype)
     found = (build.attention_with_statistics if len(node.outputs) > 3 else _alone)(
-        *(build.cast(each, kind) for each in (q, k, v)),
+        q,
+        k,
+        v,
         mask=[each for each in masks if each is not None] or None,
         scale=size**-0.5 if scale is None else scale,
         softcap=max(0.0, node.attribute("softcap", 0.0)),
     )
-    y = build.cast(found[0], given.dtype)
+    y = found[0]
     if given.rank == 3:
         y = build.reshape(build.transpose(y, (0, 2, 1, 3)), (batch, queries, heads * v.shape[3]))
     exposed = found[{2: 3, 3: 4}.get(node.attribute("qk_matmul_output_mode", 0), 2)] if len(found) > 1 else y
@@ -93,22 +94,19 @@ def rotary_embedding(node: Node) -> Array:
         if not heads:
             node.refuse("an input of three dimensions needs the attribute 'num_heads'")
         x = build.reshape(x, (*x.shape[:2], heads, x.shape[2] // heads))
-    size = node.attribute("rotary_embedding_dim", 0) or x.shape[3]
-    cos, sin = (_angles(node, operand, x) for operand in (1, 2))
-    turning, rest = x[..., :size], x[..., size:]
-    apart = bool(node.attribute("interleaved", 0))
-    first, second = (turning[..., ::2], turning[..., 1::2]) if apart else build.split(turning, 2, -1)
-    real, imaginary = cos * first - sin * second, sin * first + cos * second
-    joined = build.stack([real, imaginary], -1) if apart else build.concatenate([real, imaginary], -1)
-    turned = build.concatenate([build.reshape(joined, turning.shape), rest], -1)
+    cos, sin = (_angles(node, operand) for operand in (1, 2))
+    pairs = (node.attribute("rotary_embedding_dim", 0) or x.shape[3]) // 2
+    if cos.shape[-1] != pairs or sin.shape[-1] != pairs:
+        node.contradicts(f"angles of shapes {list(cos.shape)} and {list(sin.shape)} are not those of {pairs} pairs")
+    turned = embedded(x, cos, sin, interleaved=bool(node.attribute("interleaved", 0)))
     return build.transpose(turned, (0, 2, 1, 3)) if given.rank == 4 else build.reshape(turned, given.shape)
 
 
-def _angles(node: Node, operand: int, x: Array) -> Array:
+def _angles(node: Node, operand: int) -> Array:
     """Cosines or sines [batch, length, 1, elements] of the positions."""
     cache = node.array(operand)
     if node.given(3):
         positions = node.static(3)
         rows = build.take(cache, [int(p) for p in positions.reshape(-1)], 0)
         cache = build.reshape(rows, (*positions.shape, cache.shape[-1]))
-    return build.cast(build.expand_dims(cache, 2), x.dtype)
+    return build.expand_dims(cache, 2)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.losses import negative_likelihood
-from pdojo.onnx.operators.arguments import optional, wide_type
+from pdojo.dialect.element_types import wide_type
+from pdojo.onnx.operators.arguments import optional
 from pdojo.onnx.operators.registry import Node, operator
 
 

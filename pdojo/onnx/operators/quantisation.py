@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pdojo import build
 from pdojo.build import Array, quantising
+from pdojo.dialect.element_types import wide_type
 from pdojo.errors import UsageError
 from pdojo.model.element_types import element_type
-from pdojo.onnx.operators.arguments import along, axis_of, element_of, scalar_of, wide_type
+from pdojo.onnx.operators.arguments import along, axis_of, element_of, scalar_of
 from pdojo.onnx.operators.convolutions import convolved
 from pdojo.onnx.operators.registry import Node, operator
 

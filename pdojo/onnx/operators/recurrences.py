@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from pdojo import build
-from pdojo.build import Array, recurrent
-from pdojo.build.recurrent import (
-    Function,
-    Network,
-    RecurrentCell,
-)
-from pdojo.onnx.operators.arguments import optional, wide_type
+from pdojo.build import Array
+from pdojo.build.recurrent import Function, linear_attention_network, recurrent_layer
+from pdojo.onnx.operators.arguments import optional
 from pdojo.onnx.operators.registry import Node, operator
 
 _GATES = {"RNN": "h", "GRU": "zrh", "LSTM": "iofc"}
@@ -59,46 +56,40 @@ def _activations(node: Node, defaults: Sequence[str], directions: int) -> list[l
     return [found[k : k + len(defaults)] for k in range(0, len(found), len(defaults))]
 
 
-def _directions(
-    node: Node, defaults: Sequence[str], state_operands: Sequence[int], network: Network, peephole: int | None = None
-) -> list[Array]:
+def _directions(node: Node, defaults: Sequence[str], state_operands: Sequence[int], **facts: Any) -> list[Array]:
     """The results of all directions, in the layout of the node."""
     kind = node.attribute("direction", "forward")
     if kind not in ("forward", "reverse", "bidirectional"):
         node.refuse(f"'{kind}' is no direction")
     given = node.array(0)
-    x = build.cast(given, wide_type(given.dtype))
     for operand in (0, 1, 2):
         if (rank := len(node.value(operand).shape)) != 3:
             node.contradicts(f"operand {operand} has {rank} dimensions, not 3")
     batch_first = bool(node.attribute("layout", 0))
-    x = build.transpose(x, (1, 0, 2)) if batch_first else x
-    w, r = (build.cast(node.array(k), x.dtype) for k in (1, 2))
+    x = build.transpose(given, (1, 0, 2)) if batch_first else given
+    w, r = node.array(1), node.array(2)
     _check_shapes(node, x.shape[-1], 2 if kind == "bidirectional" else 1)
     functions = _activations(node, defaults, w.shape[0])
-    lengths = optional(node, 4)
-    found: list[tuple[Array, list[Array]]] = []
-    for d in range(w.shape[0]):
-        both = build.split(build.cast(node.array(3), x.dtype)[d], 2) if node.given(3) else None
-        backwards = kind == "reverse" or d == 1
-        cell = RecurrentCell(
+    peepholes = optional(node, 7) if node.op_type == "LSTM" else None
+    found = [
+        recurrent_layer(
             x,
             w[d],
             r[d],
-            both,
-            functions[d],
-            _GATES[node.op_type],
-            lengths=lengths,
-            backwards=backwards,
+            build.split(node.array(3)[d], 2) if node.given(3) else None,
+            [_state(node, operand, d, x, r.shape[-1], batch_first=batch_first) for operand in state_operands],
+            kind=node.op_type.lower(),
+            functions=functions[d],
+            peephole=None if peepholes is None else peepholes[d],
+            lengths=optional(node, 4),
+            backwards=kind == "reverse" or d == 1,
             clip=node.attribute("clip"),
+            **facts,
         )
-        states = [_state(node, operand, d, x, r.shape[-1], batch_first=batch_first) for operand in state_operands]
-        weights = None
-        if peephole is not None and node.given(peephole):
-            weights = build.cast(node.array(peephole), x.dtype)[d]
-        found.append(network(cell, states, weights))
-    outputs = build.stack([each for each, _ in found], 1)
-    last = [build.stack([states[k] for _, states in found], 0) for k in range(len(state_operands))]
+        for d in range(w.shape[0])
+    ]
+    outputs = build.stack([each[0] for each in found], 1)
+    last = [build.stack([each[1 + k] for each in found], 0) for k in range(len(state_operands))]
     if batch_first:
         outputs = build.transpose(outputs, (2, 0, 1, 3))
         last = [build.transpose(each, (1, 0, 2)) for each in last]
@@ -118,28 +109,28 @@ def _check_shapes(node: Node, inputs: int, directions: int) -> None:
 def _state(node: Node, operand: int, direction: int, x: Array, size: int, *, batch_first: bool) -> Array:
     if not node.given(operand):
         return build.constant(0, x.dtype, (x.shape[1], size))
-    whole = build.cast(node.array(operand), x.dtype)
+    whole = node.array(operand)
     return whole[:, direction] if batch_first else whole[direction]
 
 
 @operator("RNN")
 def rnn(node: Node) -> list[Array]:
     """A network of one gate."""
-    return _directions(node, ("Tanh",), [5], recurrent.rnn_network)
+    return _directions(node, ("Tanh",), [5])
 
 
 @operator("GRU")
 def gru(node: Node) -> list[Array]:
     """A network of gated recurrent units."""
-    network = recurrent.gru_network(bool(node.attribute("linear_before_reset", 0)))
-    return _directions(node, ("Sigmoid", "Tanh"), [5], network)
+    linear = bool(node.attribute("linear_before_reset", 0))
+    return _directions(node, ("Sigmoid", "Tanh"), [5], linear_before_reset=linear)
 
 
 @operator("LSTM")
 def lstm(node: Node) -> list[Array]:
     """A network of long short-term memory."""
-    network = recurrent.lstm_network(bool(node.attribute("input_forget", 0)))
-    return _directions(node, ("Sigmoid", "Tanh", "Tanh"), [5, 6], network, 7)
+    coupled = bool(node.attribute("input_forget", 0))
+    return _directions(node, ("Sigmoid", "Tanh", "Tanh"), [5, 6], coupled=coupled)
 
 
 @operator("LinearAttention")
@@ -150,11 +141,10 @@ def linear_attention(node: Node) -> tuple[Array, Array]:
         node.refuse(f"'{rule}' is no rule of updates")
     query_heads, heads = node.attribute("q_num_heads"), node.attribute("kv_num_heads")
     given = node.array(0)
-    kind = wide_type(given.dtype)
 
     def by_step(operand: int, groups: int) -> Array:
         """[steps, batch, heads, elements]."""
-        x = build.cast(node.array(operand), kind)
+        x = node.array(operand)
         return build.transpose(build.reshape(x, (*x.shape[:2], groups, x.shape[2] // groups)), (1, 0, 2, 3))
 
     q, k, v = by_step(0, query_heads), by_step(1, heads), by_step(2, heads)
@@ -162,15 +152,15 @@ def linear_attention(node: Node) -> tuple[Array, Array]:
     if rule.endswith("delta"):
         factors = by_step(5, heads if node.array(5).shape[2] == heads else 1)
     start = optional(node, 3)
-    zeros = build.constant(0, kind, (q.shape[1], heads, q.shape[3], v.shape[3]))
-    outputs, state = recurrent.linear_attention_network(
+    zeros = build.constant(0, given.dtype, (q.shape[1], heads, q.shape[3], v.shape[3]))
+    outputs, state = linear_attention_network(
         q,
         k,
         v,
-        zeros if start is None else build.cast(start, kind),
+        zeros if start is None else start,
         decays=by_step(4, heads) if rule.startswith("gated") else None,
         factors=factors,
         scale=node.attribute("scale", 0.0) or q.shape[3] ** -0.5,
     )
     packed = build.reshape(build.transpose(outputs, (1, 0, 2, 3)), (*given.shape[:2], query_heads * v.shape[3]))
-    return build.cast(packed, given.dtype), build.cast(state, given.dtype if start is None else start.dtype)
+    return packed, build.cast(state, given.dtype if start is None else start.dtype)

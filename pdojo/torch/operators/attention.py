@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.build.array import wide
-from pdojo.build.attention import masked_scores, product_by_head, scores_of, turned
+from pdojo.build.attention import attention_gradient
 from pdojo.torch.operators.registry import Call, aten
-
-
-def _grouped(x: Array, heads: int) -> Array:
-    """[batch, heads, length, elements] as [batch, heads of keys, heads of a group, length, elements]."""
-    return x if x.shape[1] == heads else build.reshape(x, (x.shape[0], heads, x.shape[1] // heads, *x.shape[2:]))
 
 
 def _fit(call: Call, q: Array, k: Array, dropout: float) -> None:
@@ -61,20 +55,4 @@ def attention_backward(
 ) -> list[Array]:
     """The gradients of queries, keys and values."""
     _fit(call, q, k, dropout_p)
-    heads, factor = k.shape[1], q.shape[-1] ** -0.5 if scale is None else scale
-    scores = masked_scores(scores_of(wide(q), wide(k), factor), attn_mask, causal=is_causal)
-    weights = build.exp(scores - build.expand_dims(build.cast(logarithms, scores.dtype), -1))
-    g = wide(gradient)
-    of_weights = product_by_head(g, turned(wide(v)))
-    whole = build.sum(g * wide(out), -1, keepdims=True)
-    of_scores = weights * (of_weights - whole) * factor
-    grouped = _grouped(of_scores, heads)
-    of_q = product_by_head(of_scores, wide(k))
-    of_k = build.matmul(turned(grouped), _grouped(wide(q), heads))
-    of_v = build.matmul(turned(_grouped(weights, heads)), _grouped(g, heads))
-    return [of_q, _of_group(of_k, k.rank), _of_group(of_v, v.rank)]
-
-
-def _of_group(x: Array, rank: int) -> Array:
-    """The sum of the gradients of the heads that share keys."""
-    return x if x.rank == rank else build.sum(x, 2)
+    return attention_gradient(q, k, v, gradient, out, logarithms, mask=attn_mask, causal=is_causal, scale=scale)

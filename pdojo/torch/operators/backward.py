@@ -1,37 +1,30 @@
-"""Gradients of losses, softmax and norms; f16 and bf16 are computed in f32 and rounded once."""
+"""Gradients of softmax and norms."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.build.array import wide
+from pdojo.build.norms import layer_norm_gradient
+from pdojo.build.softmax import log_softmax_gradient, softmax_gradient
 from pdojo.torch.operators.normalisations import last_axes
+from pdojo.torch.operators.reductions import one_axis
 from pdojo.torch.operators.registry import Call, aten
 
 
-@aten("soft_margin_loss_backward.default")
-def soft_margin_backward(call: Call, gradient: Array, x: Array, target: Array, reduction: int) -> Array:
-    """The gradient of `log(1 + exp(-target * x))`, or of its mean (reduction 1) or sum."""
-    y = wide(target)
-    # PyTorch's decomposition has 1 - sigmoid(y x), which cancels.
-    slopes = -y * build.sigmoid(-(y * wide(x)))
-    return wide(gradient) * (slopes / x.size if reduction == 1 else slopes)
+def _from_result(name: str, function: Callable[[Array, Array, int], Array]) -> None:
+    """The rule of a gradient that is computed from the result."""
+
+    def rule(call: Call, gradient: Array, y: Array, dim: int, input_dtype: object) -> Array:
+        whole, axis = one_axis(y, dim)
+        return build.reshape(function(whole, build.reshape(gradient, whole.shape), axis), call.shape)
+
+    aten(name)(rule)
 
 
-@aten("_softmax_backward_data.default")
-def softmax_backward(call: Call, gradient: Array, y: Array, dim: int, input_dtype: object) -> Array:
-    """The gradient of softmax from its result."""
-    product = wide(gradient) * wide(y)
-    return product - wide(y) * build.sum(product, dim, keepdims=True) if y.rank else product - product * wide(y)
-
-
-@aten("_log_softmax_backward_data.default")
-def log_softmax_backward(call: Call, gradient: Array, y: Array, dim: int, input_dtype: object) -> Array:
-    """The gradient of the logarithm of softmax from its result."""
-    g = wide(gradient)
-    return g - build.exp(wide(y)) * (build.sum(g, dim, keepdims=True) if y.rank else g)
+_from_result("_softmax_backward_data.default", softmax_gradient)
+_from_result("_log_softmax_backward_data.default", log_softmax_gradient)
 
 
 @aten("native_layer_norm_backward.default")
@@ -47,14 +40,5 @@ def layer_norm_backward(
     output_mask: Sequence[bool],
 ) -> list[Array | None]:
     """The gradients of the operand, the scale and the shift of a layer norm."""
-    axes = last_axes(x, normalized_shape)
-    g, rstd = wide(gradient), wide(inverse)
-    normal = (wide(x) - build.cast(average, g.dtype)) * build.cast(rstd, g.dtype)
-    inner = g if scale is None else g * build.cast(scale, g.dtype)
-    first, second = (build.mean(each, axes, keepdims=True) for each in (inner, inner * normal))
-    others = tuple(range(x.rank - len(axes)))
-    return [
-        (inner - first - normal * second) * build.cast(rstd, g.dtype) if output_mask[0] else None,
-        build.sum(g * normal, others) if output_mask[1] else None,
-        build.sum(g, others) if output_mask[2] else None,
-    ]
+    found = layer_norm_gradient(x, gradient, average, inverse, scale, axis=last_axes(x, normalized_shape))
+    return [each if wanted else None for each, wanted in zip(found, output_mask, strict=True)]

@@ -7,8 +7,8 @@ from string import ascii_letters
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.build.array import HALF
 from pdojo.build.contractions import with_summand
+from pdojo.dialect.element_types import wide_type
 from pdojo.torch.operators.registry import Call, aten
 
 
@@ -25,19 +25,14 @@ def added_product(
     call: Call, bias: Array, a: Array, b: Array, out_dtype: object = None, *, beta: float = 1, alpha: float = 1
 ) -> Array:
     """`beta * bias + alpha * (a @ b)`."""
-    left, right, added = (build.cast(each, _computed(call)) for each in (a, b, bias))
+    left, right, added = (build.cast(each, wide_type(call.dtype)) for each in (a, b, bias))
     return build.gemm(left, right, added, alpha=alpha, beta=beta)
 
 
 @aten("addbmm.default")
 def addbmm(call: Call, bias: Array, a: Array, b: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     """`beta * bias + alpha * sum(a @ b)` with the sum over the batch."""
-    return with_summand(build.contract("bmk,bkn->mn", a, b, dtype=_computed(call)), bias, alpha, beta)
-
-
-def _computed(call: Call) -> str:
-    """The type in which a product and its bias are added."""
-    return "f32" if call.dtype in HALF else call.dtype
+    return with_summand(build.contract("bmk,bkn->mn", a, b, dtype=wide_type(call.dtype)), bias, alpha, beta)
 
 
 @aten("_trilinear.default")

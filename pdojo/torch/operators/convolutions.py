@@ -7,7 +7,6 @@ from typing import Any
 
 from pdojo import build
 from pdojo.build import Array, conv_gradients
-from pdojo.build.array import wide
 from pdojo.torch.operators.registry import Call, aten
 
 Numbers = Sequence[int]
@@ -68,5 +67,5 @@ def convolution_backward(
         if output_mask[0]
         else None,
         conv_gradients.of_weights(few, many, weights.shape[2:], **last) if output_mask[1] else None,
-        build.sum(wide(gradient), (0, *range(2, x.rank))) if output_mask[2] else None,
+        build.sum(gradient, (0, *range(2, x.rank))) if output_mask[2] else None,
     ]

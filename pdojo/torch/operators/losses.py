@@ -1,10 +1,10 @@
-"""Negative log-likelihoods of classes."""
+"""Losses, and their gradients."""
 
 from __future__ import annotations
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.build.losses import Over, negative_likelihood, negative_likelihood_gradient
+from pdojo.build.losses import Over, negative_likelihood, negative_likelihood_gradient, soft_margin_gradient
 from pdojo.torch.operators.registry import Call, aten
 
 _REDUCTIONS: tuple[Over, Over, Over] = ("none", "mean", "sum")
@@ -42,3 +42,9 @@ def nll_loss_backward(
     return negative_likelihood_gradient(
         gradient, x, classes, total, weights, axis, ignored=ignore_index, reduction=_REDUCTIONS[reduction]
     )
+
+
+@aten("soft_margin_loss_backward.default")
+def soft_margin_backward(call: Call, gradient: Array, x: Array, target: Array, reduction: int) -> Array:
+    """The gradient of the scores."""
+    return soft_margin_gradient(x, target, gradient, reduction=_REDUCTIONS[reduction])

@@ -9,7 +9,7 @@ import torch
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.build.policy import ROUNDED_ONCE
+from pdojo.dialect.element_types import wide_type
 from pdojo.torch.element_types import TENSORS
 from pdojo.torch.operators.registry import Call, aten
 
@@ -90,5 +90,5 @@ def rms_norm(
 ) -> list[Array]:
     """The quotient by the root mean square along the last axes, and the inverse of the root."""
     if eps is None:
-        eps = torch.finfo(TENSORS[ROUNDED_ONCE.get(x.dtype, x.dtype)]).eps
+        eps = torch.finfo(TENSORS[wide_type(x.dtype)]).eps
     return build.rms_norm_with_statistics(x, scale, axis=last_axes(x, normalized_shape), eps=eps)

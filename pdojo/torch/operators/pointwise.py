@@ -41,23 +41,14 @@ pointwise("abs.default", lambda x: abs(x))
 # Functions of floating-point numbers; integers are converted.
 
 _SAME = """exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan sinh cosh tanh asin acos atan
-asinh acosh atanh sigmoid atan2"""
+asinh acosh atanh sigmoid atan2 erf erfc erfinv lgamma digamma i0"""
 _FUNCTIONS = {
-    **{name: [name] for name in _SAME.split()},
-    "erf": ["erf", "special_erf"],
-    "erfc": ["erfc", "special_erfc"],
-    "erfcx": ["special_erfcx"],
-    "erfinv": ["erfinv", "special_erfinv"],
-    "lgamma": ["lgamma", "special_gammaln"],
-    "digamma": ["digamma", "special_digamma", "special_psi"],
-    "i0": ["i0", "special_i0", "special_modified_bessel_i0"],
-    "i0e": ["special_i0e"],
-    "i1": ["special_i1", "special_modified_bessel_i1"],
-    "i1e": ["special_i1e"],
+    **{name: name for name in _SAME.split()},
+    **{f"special_{name}": name for name in ("erfcx", "i0e", "i1", "i1e")},
+    **{f"special_modified_bessel_{name}": name for name in ("i0", "i1")},
 }
-for _function, _names in _FUNCTIONS.items():
-    for _name in _names:
-        pointwise(f"{_name}.default", partial(build.map, _function), PROMOTION.INT_TO_FLOAT)
+for _name, _function in _FUNCTIONS.items():
+    pointwise(f"{_name}.default", partial(build.map, _function), PROMOTION.INT_TO_FLOAT)
 for _name in ("Tensor", "Scalar"):
     pointwise(f"div.{_name}", partial(build.map, "/"), PROMOTION.INT_TO_FLOAT)
     pointwise(f"copysign.{_name}", partial(build.map, "copysign"), PROMOTION.INT_TO_FLOAT)

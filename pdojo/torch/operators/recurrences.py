@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.array import wide
-from pdojo.build.recurrent import Function, Network, RecurrentCell, gru_network, lstm_network, rnn_network
+from pdojo.build.recurrent import recurrent_layer
 from pdojo.torch.operators.registry import Call, aten
 
 
-def _register(name: str, network: Network, gates: str, functions: Sequence[Function]) -> None:
+def _register(name: str, **facts: Any) -> None:
     def rule(
         call: Call,
         x: Array,
@@ -25,16 +26,16 @@ def _register(name: str, network: Network, gates: str, functions: Sequence[Funct
         directions, each = 2 if both else 1, 4 if biases else 2
         if len(weights) != layers * directions * each:
             call.refuse("kernels of recurrent layers have no projections")
+        # Rounded once, after the last layer.
         inputs = wide(build.transpose(x, (1, 0, 2)) if batch_first else x)
-        first = [wide(state) for state in states]
         last: list[list[Array]] = []
         for layer in range(layers):
             outputs: list[Array] = []
             for direction in range(directions):
                 number = layer * directions + direction
                 w, r, *bias = map(wide, weights[number * each : (number + 1) * each])
-                cell = RecurrentCell(inputs, w, r, bias or None, functions, gates, backwards=direction == 1)
-                found, after = network(cell, [state[number] for state in first], None)
+                first = [wide(state[number]) for state in states]
+                found, *after = recurrent_layer(inputs, w, r, bias or None, first, backwards=direction == 1, **facts)
                 outputs.append(found)
                 last.append(after)
             inputs = build.concatenate(outputs, 2)
@@ -44,7 +45,7 @@ def _register(name: str, network: Network, gates: str, functions: Sequence[Funct
     aten(f"pdojo.{name}.default")(rule)
 
 
-_register("lstm", lstm_network(coupled=False), "ifco", (build.sigmoid, build.tanh, build.tanh))
-_register("gru", gru_network(linear_before_reset=True), "rzh", (build.sigmoid, build.tanh))
-_register("rnn_tanh", rnn_network, "h", (build.tanh,))
-_register("rnn_relu", rnn_network, "h", (build.relu,))
+_register("lstm", kind="lstm", gates="ifco")
+_register("gru", kind="gru", gates="rzh", linear_before_reset=True)
+_register("rnn_tanh", kind="rnn")
+_register("rnn_relu", kind="rnn", functions=(build.relu,))

@@ -32,15 +32,6 @@ def permute(call: Call, x: Array, dims: Sequence[int]) -> Array:
     return build.transpose(x, [d % x.rank for d in dims])
 
 
-@aten("transpose.int")
-def transpose(call: Call, x: Array, dim0: int, dim1: int) -> Array:
-    """Two axes in exchanged places."""
-    axes = list(range(x.rank))
-    if axes:
-        axes[dim0], axes[dim1] = axes[dim1], axes[dim0]
-    return build.transpose(x, axes)
-
-
 @aten("expand.default")
 def expand(call: Call, x: Array, size: Sequence[int], *, implicit: bool = False) -> Array:
     """The elements repeated along axes of extent 1 and new axes."""
@@ -79,12 +70,6 @@ def narrow(call: Call, x: Array, dim: int, start: int, length: int) -> Array:
 def select(call: Call, x: Array, dim: int, index: int) -> Array:
     """One element along an axis, without the axis."""
     return x[_along(x, dim, index)]
-
-
-@aten("unbind.int", "unbind_copy.int")
-def unbind(call: Call, x: Array, dim: int = 0) -> list[Array]:
-    """All elements along an axis, each without the axis."""
-    return [x[_along(x, dim, k)] for k in range(x.shape[dim])]
 
 
 @aten("split.Tensor", "split_copy.Tensor", "split_with_sizes.default", "split_with_sizes_copy.default")

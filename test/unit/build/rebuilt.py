@@ -7,13 +7,13 @@ from typing import TypeAlias
 
 from pdojo import build
 from pdojo.build import Array
+from pdojo.build.attention import rotary_embedding
 
 Sizes: TypeAlias = Mapping[str, int]
 Rebuilt: TypeAlias = Callable[..., Array]
 
 
-IN_F32 = {"axpy", "batchnorm_folded", "bias_gelu", "dequant_matmul", "residual_layernorm", "rotary", "swiglu"}
-IN_F32.add("rotary_interleaved")
+IN_F32 = {"axpy", "batchnorm_folded", "bias_gelu", "dequant_matmul", "residual_layernorm", "swiglu"}
 """Kernels of several functions that compute 16-bit types in f32, from the inputs to the result."""
 
 
@@ -26,17 +26,8 @@ def rebuilt(name: str, inputs: Sequence[Array], sizes: Sizes) -> Array:
     return build.cast(function(*(build.cast(each, "f32") for each in inputs), sizes), dtype)
 
 
-def _rotary(x: Array, c: Array, s: Array, sizes: Sizes) -> Array:
-    a, b = build.split(x, 2, axis=-1)
-    cosines, sines = c[:, None, :], s[:, None, :]
-    return build.concatenate([a * cosines - b * sines, b * cosines + a * sines], axis=-1)
-
-
-def _rotary_interleaved(x: Array, c: Array, s: Array, sizes: Sizes) -> Array:
-    a, b = x[..., ::2], x[..., 1::2]
-    cosines, sines = c[:, None, :], s[:, None, :]
-    turned = build.stack([a * cosines - b * sines, b * cosines + a * sines], axis=-1)
-    return build.reshape(turned, x.shape)
+def _rotary(x: Array, c: Array, s: Array, *, interleaved: bool = False) -> Array:
+    return rotary_embedding(x, c[:, None, :], s[:, None, :], interleaved=interleaved)
 
 
 def _depthwise_conv(x: Array, k: Array, sizes: Sizes) -> Array:
@@ -153,8 +144,8 @@ _OF_THREE: dict[str, tuple[str, Callable[[Array, Array, Array, Sizes], Array]]] 
     "groupnorm": ("2x6x3x4,G=2", lambda x, g, b, s: build.group_norm(x, s["G"], g, b)),
     "instancenorm": ("2x3x4x5", lambda x, g, b, _: build.instance_norm(x, g, b)),
     "layernorm": ("5x8", lambda x, g, b, _: build.layer_norm(x, g, b)),
-    "rotary": ("1x3x2x8", _rotary),
-    "rotary_interleaved": ("1x3x2x8", _rotary_interleaved),
+    "rotary": ("1x3x2x8", lambda x, c, s, _: _rotary(x, c, s)),
+    "rotary_interleaved": ("1x3x2x8", lambda x, c, s, _: _rotary(x, c, s, interleaved=True)),
     "swiglu": ("2x3x4x5", _swiglu),
 }
 

@@ -1,8 +1,7 @@
-"""Running kernels of `pdojo.build` on random arrays, and NumPy references in float64."""
+"""Running kernels of `pdojo.build` on random arrays."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -54,14 +53,3 @@ def run(result: Array, inputs: Sequence[Array], values: Sequence[Values]) -> Val
     if result.dtype == "bf16":
         return from_interface(found, "bf16")
     return found.view(NUMPY[result.dtype])
-
-
-def erf(x: Values) -> Values:
-    """The error function of every element."""
-    return np.vectorize(math.erf, otypes=[np.float64])(x)
-
-
-def softmax(x: Values, axis: int = -1) -> Values:
-    """The plain formula, for moderate values."""
-    e = np.exp(x)
-    return e / e.sum(axis=axis, keepdims=True)

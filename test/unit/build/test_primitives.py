@@ -7,13 +7,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
-from numpy.lib.stride_tricks import sliding_window_view
 
 from pdojo import build
 from pdojo.build import Array
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.semantics.rounding import CARRIERS
-from unit.build.references import NUMPY, Values, erf, random, run
+from unit.build.references import NUMPY, Values, random, run
 
 Built: TypeAlias = Callable[[Sequence[Array]], Array]
 Reference: TypeAlias = Callable[[Sequence[Values]], Any]
@@ -66,8 +65,6 @@ ALIKE: dict[str, tuple[Spec, Callable[[Sequence[Any]], Any]]] = {
     "bits": ("i16 9, i16 9", lambda a: (a[0] & a[1]) ^ (a[0] | 5) ^ ~a[1]),
     "shifts": ("i32 9", lambda a: (a[0] << 3) + (a[0] >> 2)),
     "unsigned": ("u8 9, u8 9", lambda a: (a[0] >> 2) + a[0] // (a[1] | 1) + a[0] % (a[1] | 1)),
-    "unsigned comparison": ("u8 9, u8 9", lambda a: (a[0] < a[1]) | (a[0] >= 200)),
-    "comparisons": ("f64 9, f64 9", lambda a: ((a[0] < a[1]) ^ (a[0] >= 0.1)) & (a[0] != a[1])),
     "i1": ("i1 9, i1 9", lambda a: ~(a[0] & a[1]) ^ (a[0] | a[1]) ^ (a[0] == a[1])),
     "half": ("f16 9, f16 9", lambda a: a[0] * a[1] + a[0]),
     "slices": ("f64 7 9", lambda a: a[0][1:-1:2, ::-1] + a[0][2:5, None, 0][..., 0:1]),
@@ -85,27 +82,8 @@ def test_operators(name: str) -> None:
     check(spec, function, function)
 
 
-def _windows(x: Values, size: tuple[int, ...], stride: int = 1, dilation: int = 1) -> Values:
-    rank = len(size)
-    reach = tuple(dilation * (k - 1) + 1 for k in size)
-    axes = tuple(range(x.ndim - rank, x.ndim))
-    return sliding_window_view(x, reach, axes)[
-        (..., *[slice(None, None, stride)] * rank, *[slice(None, None, dilation)] * rank)
-    ]
-
-
 CASES: dict[str, tuple[Spec, Built, Reference]] = {
-    "where": ("f64 3 5, f64 5", lambda a: build.where(a[0] > a[1], a[0], 0), lambda a: np.where(a[0] > a[1], a[0], 0)),
-    "maximum": ("f64 3 5, f64 5", lambda a: build.maximum(a[0], a[1]), lambda a: np.maximum(a[0], a[1])),
-    "minimum": ("u8 9, u8 9", lambda a: build.minimum(a[0], a[1]), lambda a: np.minimum(a[0], a[1])),
-    "clip": ("f64 9", lambda a: build.clip(a[0], -0.5, 0.5), lambda a: np.clip(a[0], -0.5, 0.5)),
-    "exp": ("f64 9", lambda a: build.exp(a[0]), lambda a: np.exp(a[0])),
-    "log": ("f64 9", lambda a: build.log(abs(a[0])), lambda a: np.log(abs(a[0]))),
-    "sqrt": ("f64 9", lambda a: build.sqrt(abs(a[0])), lambda a: np.sqrt(abs(a[0]))),
-    "tanh": ("f64 9", lambda a: build.tanh(a[0]), lambda a: np.tanh(a[0])),
-    "map": ("f64 9, f64 9", lambda a: build.map("copysign", a[0], a[1]), lambda a: np.copysign(a[0], a[1])),
     "map of three": ("f64 3 5, f64 5", lambda a: build.map("fma", a[0], a[1], 2), lambda a: a[0] * a[1] + 2),
-    "map of a view": ("f64 3 5", lambda a: build.map("erf", build.transpose(a[0])), lambda a: erf(a[0].T)),
     "constant": ("f64 3", lambda a: a[0] + build.constant(2.5, "f64", (2, 1)), lambda a: a[0] + np.full((2, 1), 2.5)),
     "iota": (
         "i64 4 5",
@@ -151,20 +129,6 @@ CASES: dict[str, tuple[Spec, Built, Reference]] = {
     "expand_dims": ("f64 3", lambda a: build.expand_dims(a[0], (0, -1)), lambda a: np.expand_dims(a[0], (0, -1))),
     "squeeze": ("f64 1 3 1", lambda a: build.squeeze(a[0], -1), lambda a: a[0].squeeze(-1)),
     "squeeze of all": ("f64 1 3 1", lambda a: build.squeeze(a[0]), lambda a: a[0].squeeze()),
-    "flip": ("f64 3 5", lambda a: build.flip(a[0], -1) + build.flip(a[0]), lambda a: a[0][:, ::-1] + np.flip(a[0])),
-    "repeat": ("f64 3 5", lambda a: build.repeat(a[0], 3, -1), lambda a: a[0].repeat(3, -1)),
-    "tile": ("f64 3 5", lambda a: build.tile(a[0], (2, 3)) + 1, lambda a: np.tile(a[0], (2, 3)) + 1),
-    "windows": (
-        "f64 2 9 8",
-        lambda a: build.windows(a[0], (3, 2), 2, 2) + 0.5,
-        lambda a: _windows(a[0], (3, 2), 2, 2) + 0.5,
-    ),
-    "concatenate": (
-        "f64 3 2, f64 3 5",
-        lambda a: build.concatenate([a[0] * 2, a[1], a[0]], -1),
-        lambda a: np.concatenate([a[0] * 2, a[1], a[0]], -1),
-    ),
-    "concatenate of one": ("f64 3", lambda a: build.concatenate([a[0]]), lambda a: a[0]),
     "concatenate twice": (
         "f64 2 3",
         lambda a: build.concatenate([build.concatenate([a[0], a[0] + 1], 1), build.constant(7, "f64", (1, 6))]),
@@ -176,40 +140,13 @@ CASES: dict[str, tuple[Spec, Built, Reference]] = {
         lambda a: build.split(a[0], 3)[1] + build.split(a[0], [2, 4])[0],
         lambda a: a[0][2:4] + a[0][:2],
     ),
-    "take": ("f64 3 9", lambda a: build.take(a[0], [8, 0, 2, 4, 4, -1], 1), lambda a: a[0][:, [8, 0, 2, 4, 4, -1]]),
-    "take of a run": ("f64 9", lambda a: build.take(a[0], [7, 5, 3]), lambda a: a[0][[7, 5, 3]]),
     "assemble": (
         "f64 3, f64 2",
         lambda a: build.assemble((2, 7), [((0, slice(0, None, 3)), a[0]), ((slice(None), slice(1, 3)), a[1])], 5),
         lambda a: np.array([[a[0][0], a[1][0], a[1][1], a[0][1], 5, 5, a[0][2]], [5, a[1][0], a[1][1], 5, 5, 5, 5]]),
     ),
-    "pad": (
-        "f64 3 5",
-        lambda a: build.pad(a[0] * 2, ((1, 0), (0, 2)), 7),
-        lambda a: np.pad(a[0] * 2, ((1, 0), (0, 2)), constant_values=7),
-    ),
     "pad by a number": ("i8 3", lambda a: build.pad(a[0], 2, -1), lambda a: np.pad(a[0], 2, constant_values=-1)),
     "pad of a pair": ("f64 3 2", lambda a: build.pad(a[0], (1, 2)), lambda a: np.pad(a[0], (1, 2))),
-    "pad that cuts": (
-        "f64 3 5",
-        lambda a: build.pad(a[0], ((-1, 1), (2, -2))),
-        lambda a: np.pad(a[0][1:, :3], ((0, 1), (2, 0))),
-    ),
-    "pad with the edge": (
-        "f64 3 5",
-        lambda a: build.pad(a[0], ((2, 0), (1, 3)), mode="edge"),
-        lambda a: np.pad(a[0], ((2, 0), (1, 3)), mode="edge"),
-    ),
-    "pad with reflections": (
-        "f64 3 5",
-        lambda a: build.pad(a[0], ((2, 0), (1, 4)), mode="reflect"),
-        lambda a: np.pad(a[0], ((2, 0), (1, 4)), mode="reflect"),
-    ),
-    "pad with itself": (
-        "f64 3 5",
-        lambda a: build.pad(a[0], ((2, 0), (1, 4)), mode="wrap"),
-        lambda a: np.pad(a[0], ((2, 0), (1, 4)), mode="wrap"),
-    ),
     "sum of a broadcast": ("f64 3 1", lambda a: build.sum(build.broadcast_to(a[0], (3, 5))), lambda a: a[0].sum() * 5),
     "sum of a constant": ("f64 3", lambda a: a[0] + build.sum(build.constant(2, "f64", (4,))), lambda a: a[0] + 8),
     "sum of a reshape": (
@@ -217,11 +154,6 @@ CASES: dict[str, tuple[Spec, Built, Reference]] = {
         lambda a: build.sum(build.reshape(a[0], (2, 12)), 1),
         lambda a: a[0].reshape(2, 12).sum(1),
     ),
-    "max": ("f64 3 5", lambda a: build.max(a[0], -1), lambda a: a[0].max(-1)),
-    "max of unsigned": ("u8 3 5", lambda a: build.max(a[0]), lambda a: a[0].max()),
-    "min": ("i32 3 5", lambda a: build.min(a[0], 0), lambda a: a[0].min(0)),
-    "any": ("f64 3 5", lambda a: build.any(a[0] > 1, 1), lambda a: (a[0] > 1).any(1)),
-    "cumulative product": ("f64 3 5", lambda a: build.cumulative("*", a[0] * 2), lambda a: (a[0] * 2).cumprod(-1)),
     "cumulative of a reshape": (
         "f64 4 3",
         lambda a: build.cumulative("+", build.reshape(a[0], (12,))),
@@ -237,7 +169,6 @@ CASES: dict[str, tuple[Spec, Built, Reference]] = {
         lambda a: build.matmul(build.reshape(a[0], (2, 12)), a[1]),
         lambda a: a[0].reshape(2, 12) @ a[1],
     ),
-    "matmul of one row": ("f64 1 4, f64 4 5", lambda a: build.matmul(*a) + 1, lambda a: a[0] @ a[1] + 1),
 }
 
 
@@ -264,16 +195,6 @@ def test_casts_between_half_types() -> None:
     handles, values = inputs_of("f16 9")
     found = run(build.cast(build.cast(handles[0], "bf16"), "f16"), handles, values)
     np.testing.assert_allclose(found, values[0], rtol=2**-8)
-
-
-def test_nan_wins() -> None:
-    x = build.input("x", "f64", (2, 3))
-    values = np.array([[1, np.nan, 3], [1, 3, 3]])
-    assert np.isnan(run(build.max(x, 1), [x], [values])[0])
-    assert run(build.argmax(x, 1), [x], [values]).tolist() == [1, 1]
-    assert run(build.argmax(x, 1, last=True), [x], [values]).tolist() == [1, 2]
-    assert np.isnan(run(build.sign(x), [x], [values])[0, 1])
-    assert run(build.sign(x * 0), [x], [values])[1].tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -29,13 +26,6 @@ def test_many_runs_are_a_table_and_few_are_pieces() -> None:
     assert "table" not in text(build.take(X, [3, 4, 0, 1, 2]), X)
     x = random("f32", (5, 8), 0)
     np.testing.assert_array_equal(run(taken, [X], [x]), x[places])
-
-
-@pytest.mark.parametrize("axis", [0, 1, 2, -1])
-def test_take_is_numpys(axis: int) -> None:
-    handle, x = build.input("x", "f64", (5, 6, 7)), random("f64", (5, 6, 7), 1)
-    places = [Random(7).randrange(5) for _ in range(20)]
-    np.testing.assert_array_equal(run(build.take(handle, places, axis), [handle], [x]), np.take(x, places, axis))
 
 
 def test_tables_are_operands() -> None:
@@ -89,26 +79,6 @@ def test_places_of_a_large_array_are_not_compared_one_by_one() -> None:
     quotients = build.reshape(build.iota((1 << 20, 1 << 20), axis=0), flat.shape)
     with pytest.raises(UsageError, match="1099511627776 places are too many"):
         build.scatter(whole, [quotients, quotients], flat)
-
-
-@pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize(
-    ("accumulation", "function"),
-    [("+", np.add), ("*", np.multiply), ("max", np.maximum), ("min", np.minimum), (None, None)],
-)
-def test_updates_of_repeated_places(accumulation: Any, function: Any, axis: int) -> None:
-    places = [4, -1, 0, 4, 1, 4, 0, 4, 4]
-    shape = (9, 5) if axis == 0 else (5, 9)
-    handle, updates = build.input("x", "f64", (5, 5)), build.input("u", "f64", shape)
-    x, u = random("f64", (5, 5), 6), random("f64", shape, 7)
-    found = run(build.put(handle, places, updates, axis, accumulation=accumulation), [handle, updates], [x, u])
-    wanted = x.copy()
-    rows, more = (wanted, u) if axis == 0 else (wanted.T, u.T)
-    if function is None:
-        rows[places] = more
-    else:
-        function.at(rows, places, more)
-    np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 def test_the_nests_of_repeated_places_are_a_logarithm_of_their_number() -> None:

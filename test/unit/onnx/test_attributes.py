@@ -30,44 +30,25 @@ GRID = random(3, 4, 5)
 TIES = np.array([[1, 3, 3], [2, 0, 2], [1, 3, 2]], np.float32)
 
 CASES: dict[str, Case] = {
-    "Conv, pads": ("Conv", [IMAGE, TAPS], {"pads": [1, 0, 2, 3], "strides": [2, 1]}),
-    "Conv, dilations": ("Conv", [IMAGE, TAPS], {"dilations": [2, 3], "pads": [0, 1, 2, 3]}),
     "Conv, SAME_UPPER": ("Conv", [IMAGE, TAPS], {"auto_pad": "SAME_UPPER", "strides": [2, 3]}),
     "Conv, SAME_LOWER": ("Conv", [IMAGE, TAPS], {"auto_pad": "SAME_LOWER", "strides": [2, 3]}),
     "Conv, SAME of a window with gaps": ("Conv", [IMAGE, TAPS], {"auto_pad": "SAME_UPPER", "dilations": [2, 2]}),
     "Conv, SAME of a window less than its stride": (
         "Conv", [IMAGE, random(3, 2, 1, 2)], {"auto_pad": "SAME_UPPER", "strides": [4, 4]},
     ),
-    "ConvTranspose, pads": ("ConvTranspose", [IMAGE, BLOCK], {"pads": [1, 0, 2, 1], "strides": [3, 2]}),
-    "ConvTranspose, output_padding": (
-        "ConvTranspose", [IMAGE, BLOCK], {"strides": [3, 2], "output_padding": [2, 1], "dilations": [1, 2]},
-    ),
     "ConvTranspose, SAME_LOWER": ("ConvTranspose", [IMAGE, BLOCK], {"strides": [2, 1], "auto_pad": "SAME_LOWER"}),
     "ConvTranspose, SAME_UPPER": ("ConvTranspose", [IMAGE, BLOCK], {"strides": [2, 1], "auto_pad": "SAME_UPPER"}),
-    "MaxPool, pads": ("MaxPool", [IMAGE], {"kernel_shape": [3, 2], "pads": [1, 0, 2, 1], "strides": [2, 2]}),
-    "MaxPool, ceil": ("MaxPool", [IMAGE], {"kernel_shape": [3, 2], "strides": [3, 2], "ceil_mode": 1}),
-    "MaxPool, dilations": ("MaxPool", [IMAGE], {"kernel_shape": [2, 2], "dilations": [3, 2]}),
     "MaxPool, SAME_UPPER": ("MaxPool", [IMAGE], {"kernel_shape": [2, 3], "strides": [2, 2], "auto_pad": "SAME_UPPER"}),
-    "AveragePool, pads": ("AveragePool", [IMAGE], {"kernel_shape": [3, 2], "pads": [1, 0, 2, 1]}),
-    "AveragePool, padding counts": (
-        "AveragePool", [IMAGE], {"kernel_shape": [3, 2], "pads": [1, 0, 2, 1], "count_include_pad": 1},
-    ),
     "ReduceMax, negative axes": ("ReduceMax", [GRID, np.array([-1, -3])], {"known": [1]}),
     "ReduceMean, without axes": ("ReduceMean", [GRID], {"keepdims": 0}),
-    "ReduceMin, one axis": ("ReduceMin", [GRID, np.array([-2])], {"known": [1], "keepdims": 0}),
     "ReduceSum, empty axes": ("ReduceSum", [GRID, np.array([], np.int64)], {"known": [1]}),
     "ReduceSum, empty axes change nothing": (
         "ReduceSum", [GRID, np.array([], np.int64)], {"known": [1], "noop_with_empty_axes": 1},
     ),
     "ArgMax, defaults": ("ArgMax", [TIES], {}),
-    "ArgMax, the last one": ("ArgMax", [TIES], {"axis": -1, "keepdims": 0, "select_last_index": 1}),
-    "ArgMin, the last one": ("ArgMin", [TIES], {"axis": 0, "select_last_index": 1}),
-    "Softmax, negative axis": ("Softmax", [GRID], {"axis": -2}),
     "Flatten, negative axis": ("Flatten", [GRID], {"axis": -1}),
     "Flatten, axis 0": ("Flatten", [GRID], {"axis": 0}),
-    "Concat, negative axis": ("Concat", [GRID, GRID * 2], {"axis": -2}),
     "Split, negative axis": ("Split", [GRID, np.array([1, 4])], {"known": [1], "axis": -1, "results": 2}),
-    "Gather, negative axis": ("Gather", [GRID, np.array([3, -1, 0])], {"known": [1], "axis": -2}),
     "GatherND, batches": ("GatherND", [GRID, np.array([[1], [0], [3]])], {"known": [1], "batch_dims": 1}),
     "Slice, negative axes": (
         "Slice", [GRID, np.array([1, -2]), np.array([4, 9]), np.array([-2, -1]), np.array([2, 1])],
@@ -77,11 +58,9 @@ CASES: dict[str, Case] = {
         "Slice", [GRID, np.array([-1, 3]), np.array([-9, 0]), np.array([-1, 1]), np.array([-2, -1])],
         {"known": [1, 2, 3, 4]},
     ),
-    "Pad, all axes": ("Pad", [GRID, np.array([0, 1, 2, 3, 0, 1])], {"known": [1]}),
     "Pad, some axes": (
         "Pad", [GRID, np.array([1, 2, 0, 3]), np.array(7, np.float32), np.array([-1, 0])], {"known": [1, 2, 3]}
     ),
-    "Pad, reflected": ("Pad", [GRID, np.array([0, 1, 2, 1, 0, 1])], {"known": [1], "mode": "reflect"}),
     "CenterCropPad, odd": ("CenterCropPad", [GRID, np.array([6, 1, 5])], {"known": [1]}),
     "DepthToSpace": ("DepthToSpace", [random(1, 8, 2, 3)], {"blocksize": 2}),
     "DepthToSpace, CRD": ("DepthToSpace", [random(1, 8, 2, 3)], {"blocksize": 2, "mode": "CRD"}),
@@ -90,17 +69,8 @@ CASES: dict[str, Case] = {
     "OneHot, negative axis": (
         "OneHot", [np.array([[1, 0], [2, -1]]), np.array(3), random(2)], {"known": [1], "axis": -2}
     ),
-    "LRN, an even size": ("LRN", [random(2, 5, 2, 2)], {"size": 4, "alpha": 2.0}),
-    "LayerNormalization, axis 1": ("LayerNormalization", [GRID, random(4, 5)], {"axis": 1}),
-    "LpNormalization": ("LpNormalization", [abs(GRID)], {"axis": -2, "p": 1}),
     "Gemm": ("Gemm", [random(4, 3), random(5, 4), random(5)], {"transA": 1, "transB": 1, "alpha": 0.5, "beta": 2.0}),
-    "CumSum, exclusive and reversed": (
-        "CumSum", [GRID, np.array(-2)], {"known": [1], "exclusive": 1, "reverse": 1}
-    ),
-    "TopK, the least": ("TopK", [GRID, np.array([2])], {"known": [1], "axis": 1, "largest": 0, "results": 2}),
-    "Trilu": ("Trilu", [GRID, np.array(-1)], {"known": [1], "upper": 0}),
     "Transpose, defaults": ("Transpose", [GRID], {}),
-    "Einsum": ("Einsum", [GRID, random(5, 4)], {"equation": "abc,cb->ab"}),
     "Resize, some axes": (
         "Resize", [GRID, np.array([], np.float32), np.array([2, 0.5], np.float32)],
         {"known": [1, 2], "axes": [2, 1], "mode": "linear"},

@@ -139,26 +139,6 @@ def test_repeated_indices_are_views() -> None:
     assert sum(" = " in line for line in text.splitlines()) == 1
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float64])
-def test_recurrences_with_lengths_of_sequences(dtype: DTypeLike) -> None:
-    steps, batch, size = 4, 3, 2
-    x, w, r = random(steps, batch, 3, dtype=dtype), random(2, size, 3, dtype=dtype), random(2, size, size, dtype=dtype)
-    lengths = np.array([4, 1, 2], np.int32)
-    y, last = run("RNN", [x, w, r, None, lengths], results=2, direction="bidirectional", hidden_size=size)
-    wanted, ends = np.zeros((steps, 2, batch, size)), np.zeros((2, batch, size))
-    for b, length in enumerate(lengths):
-        for d, order in enumerate((range(length), reversed(range(length)))):
-            h = np.zeros(size)
-            for t in order:
-                h = np.tanh(x[t, b].astype(F64) @ w[d].T + h @ r[d].T)
-                wanted[t, d, b] = h
-            ends[d, b] = h
-    tolerance = 2e-3 if dtype is np.float16 else 1e-12
-    np.testing.assert_allclose(y, wanted, rtol=tolerance, atol=tolerance)
-    np.testing.assert_allclose(last, ends, rtol=tolerance, atol=tolerance)
-    assert y.dtype == last.dtype == dtype
-
-
 def test_activations_of_recurrences_take_their_parameters_in_order() -> None:
     x, w, r = random(2, 1, 3), random(1, 6, 3), random(1, 6, 2)
     plain = run("GRU", [x, w, r], hidden_size=2)[0]
@@ -168,30 +148,6 @@ def test_activations_of_recurrences_take_their_parameters_in_order() -> None:
     first = (1 - gates[:, :2]) * np.tanh(x[0] @ w[0, 4:].T)
     np.testing.assert_allclose(named[0, 0], first, rtol=1e-5)
     assert not np.allclose(plain, named)
-
-
-def test_pools_of_windows_with_gaps() -> None:
-    x = random(1, 1, 9)
-    for before, after in ((0, 0), (2, 1)):
-        padded = np.pad(x[0, 0], (before, after), constant_values=np.nan)
-        seen = np.stack([padded[i : i + 5 : 2] for i in range(len(padded) - 4)])
-        found = run("AveragePool", [x], kernel_shape=(3,), dilations=(2,), pads=(before, after))[0]
-        np.testing.assert_allclose(found[0, 0], np.nanmean(seen, 1), rtol=1e-6)
-
-
-def test_nan_of_a_pool_has_an_index() -> None:
-    x = np.array([[[1, np.nan, 3, 2]]], np.float32)
-    most, places = run("MaxPool", [x], results=2, kernel_shape=(2,), strides=(2,))
-    assert np.isnan(most[0, 0, 0])
-    assert places.tolist() == [[[1, 2]]]
-
-
-def test_regions_keep_their_greatest_elements() -> None:
-    x = random(2, 3, 6, 6)
-    rois = np.array([[1, 0, 0, 3, 3], [0, 2, 1, 5, 5]], np.float32)
-    found = run("MaxRoiPool", [x, rois], pooled_shape=(2, 2))[0]
-    np.testing.assert_array_equal(found[0], x[1, :, :4, :4].reshape(3, 2, 2, 2, 2).max((2, 4)))
-    assert found[1, 0, 1, 1] == x[0, 0, 3:6, 4:6].max()
 
 
 REFUSALS: dict[str, tuple[str, Sequence[Values | None], Sequence[int], dict[str, Any]]] = {

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from inspect import signature
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -16,36 +16,17 @@ from numpy.typing import NDArray
 from pdojo import build
 from pdojo.build.arguments import listed, replaced
 from pdojo.build.array import Array
-from pdojo.build.operator import FLOATS, Input, Operator, Sample
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.model.element_types import element_type, memory_of, numpy_type
-from qa.operators.peers import AbsentError, Call, Node, Operand, Peer, asked, operands_of
+from qa.operators.peers import AbsentError, Call, ElementType, Node, Operand, Peer, asked
 from qa.operators.tables import CALLS, NODES
+from unit.operators.absences import Case, absence
 
 Values: TypeAlias = NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Case:
-    """A sample of an operator with elements of one type."""
-
-    record: Operator
-    sample: Sample
-    dtype: str
-
-    def operands(self) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments, with operands for arrays."""
-        return operands_of(self.sample, self.dtype)
-
-    def inputs(self) -> list[Input]:
-        """The inputs of the sample."""
-        found: list[Input] = []
-        self.sample.filled(found.append)
-        return found
 
 
 def _in_memory(operand: Operand) -> Values:
@@ -64,12 +45,7 @@ def _as_handles(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[
         given[made] = _in_memory(operand)
         return made
 
-    return replaced([*arguments], Operand, handle), replaced_in(keywords, handle), given
-
-
-def replaced_in(keywords: Mapping[str, Any], by: Callable[[Operand], Any]) -> dict[str, Any]:
-    """Keyword arguments with what `by` makes of operands."""
-    return {name: replaced(value, Operand, by) for name, value in keywords.items()}
+    return replaced([*arguments], Operand, handle), replaced(keywords, Operand, handle), given
 
 
 @dataclass(frozen=True)
@@ -150,25 +126,20 @@ def _tensors(call: Call) -> tuple[Any, list[Any], dict[str, Any]]:
     """The operator of PyTorch, and the arguments with tensors."""
     import torch
 
+    from pdojo.torch import recurrent_layers
+    from pdojo.torch.element_types import TENSORS
+
+    assert recurrent_layers
     known: Any = torch
 
     def tensor(operand: Operand) -> Any:
-        dtype = {"i1": "bool", "bf16": "bfloat16"}.get(operand.dtype) or operand.values.dtype.name
-        if operand.dtype in ("f32", "f16"):
-            dtype = f"float{operand.dtype[1:]}"
-        return known.from_numpy(operand.values.copy()).to(getattr(known, dtype))
+        return known.from_numpy(operand.values.copy()).to(TENSORS[operand.dtype])
 
-    name, _, overload = call.operator.partition(".")
-    operator = getattr(getattr(known.ops.aten, name), overload)
-    arguments = [_with_known(each, known.from_numpy) for each in replaced([*call.arguments], Operand, tensor)]
-    return operator, arguments, replaced_in(call.keywords, tensor)
-
-
-def _with_known(value: Any, tensor: Callable[[Values], Any]) -> Any:
-    """An argument with tensors in the place of arrays that are known, in lists too."""
-    if isinstance(value, list):
-        return [_with_known(each, tensor) for each in cast("list[Any]", value)]
-    return tensor(cast("Values", value)) if isinstance(value, np.ndarray) else value
+    space, name, overload = call.full.split(".")
+    operator = getattr(getattr(getattr(known.ops, space), name), overload)
+    arguments: Any = replaced(replaced([*call.arguments], Operand, tensor), np.ndarray, known.from_numpy)
+    arguments = replaced(arguments, ElementType, lambda each: TENSORS[each.name])
+    return operator, arguments, replaced(call.keywords, Operand, tensor)
 
 
 def _known(call: Call) -> list[int]:
@@ -180,9 +151,16 @@ def _known(call: Call) -> list[int]:
     return [number for number, each in enumerate(known) if each]
 
 
-def _read(results: Any, read: tuple[int | None, ...] | None) -> list[Any]:
+def _read(results: Any, call: Call | Node) -> list[Any]:
+    """The results that are the operator's, in its shapes."""
     parts = listed(results)
-    return parts if read is None else [None if number is None else parts[number] for number in read]
+    return _shaped(parts if call.read is None else [None if n is None else parts[n] for n in call.read], call)
+
+
+def _shaped(parts: list[Any], call: Call | Node) -> list[Any]:
+    if call.shapes is None:
+        return parts
+    return [each.reshape(shape) for each, shape in zip(parts, call.shapes, strict=False)]
 
 
 def _of_tensor(tensor: Any) -> Values:
@@ -200,8 +178,8 @@ def eager(case: Case) -> list[Any]:
     try:
         found = operator(*arguments, **keywords)
     except RuntimeError as error:
-        raise AbsentError(f"PyTorch: {str(error).splitlines()[0]}") from None
-    return [_of_tensor(each) for each in _read(found, call.read)]
+        raise absence("PyTorch", case, error) from error
+    return [_of_tensor(each) for each in _read(found, call)]
 
 
 def by_torch_rule(case: Case) -> list[Any]:
@@ -214,20 +192,17 @@ def by_torch_rule(case: Case) -> list[Any]:
     from unit.torch.harness import planned
 
     call = _call_of(case, CALLS)
-    if f"aten.{call.operator}" not in RULES:
+    if call.full not in RULES:
         raise AbsentError("PyTorch decomposes the operator, or runs it")
+    eager(case)
     operator, arguments, keywords = _tensors(call)
-    try:
-        operator(*arguments, **keywords)
-    except RuntimeError as error:
-        raise AbsentError(f"PyTorch: {str(error).splitlines()[0]}") from None
     several = len(operator._schema.returns) > 1
     plan, tensors = planned(operator, *arguments, static=_known(call), read=call.read if several else None, **keywords)
     if plan.fallbacks and not all(tensor.numel() for tensor in tensors):
         raise AbsentError(plan.fallbacks[0].reason)
     assert not plan.fallbacks, plan.fallbacks[0].reason
     interpreter: Any = Interpreted
-    return [_of_tensor(each) for each in Graph(plan, interpreter, plain_region)(tensors)]
+    return _shaped([_of_tensor(each) for each in Graph(plan, interpreter, plain_region)(tensors)], call)
 
 
 def by_onnx_lowering(case: Case) -> list[Any]:
@@ -247,7 +222,7 @@ def by_onnx_lowering(case: Case) -> list[Any]:
     for k, handle in seen.constants.items():
         given[handle] = np.asarray(seen.inputs[k])
     made = _made(results, given)
-    return _read(made.read({} if made.kernel is None else interpret(made.kernel, made.memory)), node.read)
+    return _read(made.read({} if made.kernel is None else interpret(made.kernel, made.memory)), node)
 
 
 def _model(node: Node) -> tuple[Any, dict[str, Values]]:
@@ -288,45 +263,6 @@ def _check_elements(node: Node) -> None:
                 raise AbsentError(f"{node.operator} of ONNX takes no {each.dtype}")
 
 
-FAULTS: Mapping[tuple[str, str], str] = {
-    ("onnx.reference", "log_softmax"): "its formula overflows",
-    ("onnx.reference", "logsumexp"): "its formula overflows",
-    ("PyTorch", "var_mean"): "its mean of infinities is NaN",
-    **{("ONNX Runtime", name): "it ignores NaN" for name in ("argmax", "argmin", "hardmax", "max", "min")},
-    **{
-        (engine, name): "it ignores NaN"
-        for engine in ("ONNX Runtime", "onnx.reference")
-        for name in ("pool", "max_pool_with_places")
-    },
-}
-"""What peers compute wrongly in samples of given, special elements, by engine and operator."""
-UNLIKE: Mapping[tuple[str, str], str] = {
-    ("onnx.reference", "normalize"): "it adds elements, not their sizes",
-    ("onnx.reference", "mean_variance_norm"): "it adds f32 to all elements",
-}
-"""What peers compute wrongly in all samples."""
-DEVIATIONS: Mapping[tuple[str, str], Callable[[Case], bool]] = {
-    # Another inverse of a one-sided transform.
-    ("ONNX Runtime", "fourier"): lambda case: {"inverse", "onesided"} <= set(case.sample.keywords),
-    # Integers are not rounded but cut off.
-    ("ONNX Runtime", "resize"): lambda case: case.dtype not in FLOATS,
-    # Products of extents and scales in the place of the extents of results.
-    ("onnx.reference", "resize"): lambda case: 1 in case.sample.arguments[2],
-    # Factors of neighbours outside of the image.
-    ("onnx.reference", "grid_sample"): lambda case: case.sample.arguments[2:] == ("cubic", "border"),
-}
-"""Samples in which a peer deviates from the text of ONNX and from the other peers."""
-
-
-def check_faults(engine: str, case: Case) -> None:
-    """Raise AbsentError if an engine is known to be wrong."""
-    key = engine, case.record.name
-    if DEVIATIONS.get(key, lambda _: False)(case):
-        raise AbsentError(f"{engine} deviates from the text of ONNX")
-    if key in UNLIKE or (key in FAULTS and any(each.given for each in case.inputs())):
-        raise AbsentError(f"{engine}: {UNLIKE.get(key) or FAULTS[key]}")
-
-
 def by_onnx_reference(case: Case) -> list[Any]:
     """The results of ONNX's reference evaluator."""
     pytest.importorskip("onnx", reason="needs the package onnx")
@@ -339,9 +275,9 @@ def by_onnx_reference(case: Case) -> list[Any]:
         warnings.simplefilter("ignore", RuntimeWarning)
         try:
             evaluator: Any = reference(model)
-            return _read(evaluator.run(None, given), node.read)
+            return _read(evaluator.run(None, given), node)
         except (ArithmeticError, IndexError, RuntimeError, TypeError, ValueError) as error:
-            raise AbsentError(f"onnx.reference fails for {case.dtype}: {str(error).splitlines()[0]}") from None
+            raise absence("onnx.reference", case, error) from error
 
 
 def by_onnxruntime(case: Case) -> list[Any]:
@@ -360,12 +296,12 @@ def by_onnxruntime(case: Case) -> list[Any]:
     options.intra_op_num_threads = 1
     try:
         session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        return _read(session.run(None, given), node.read)
+        return _read(session.run(None, given), node)
     except Exception as error:
         # Its classes of errors have no common base.
         if type(error).__name__ not in ("NotImplemented", "Fail", "RuntimeException"):
             raise
-        raise AbsentError(f"ONNX Runtime has no kernel: {str(error).splitlines()[0][-60:]}") from None
+        raise absence("ONNX Runtime", case, error) from error
 
 
 ENGINES: Mapping[str, tuple[Callable[[Case], list[Any]], Mapping[str, Any] | None]] = {

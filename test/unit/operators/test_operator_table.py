@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from pdojo.build.records import OPERATORS
 from qa.operators import page
 from qa.operators.peers import AbsentError, wanted
 from qa.operators.tables import CALLS, NODES
-from unit.operators.engines import ENGINES, OURS, Case, Values, check_faults, element_of
+from unit.operators.absences import Case, absence, check_faults
+from unit.operators.engines import ENGINES, OURS, Values, element_of
 
 _ULP = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
 _LEAST = {"f64": 2.0**-1074, "f32": 2.0**-149, "f16": 2.0**-24, "bf16": 2.0**-133}
@@ -96,6 +98,16 @@ def test_a_fault_is_noticed() -> None:
     assert "at [1]" in complaint(case, rounded * np.array([1, 1.00001], np.float32), right, "compiled")
     assert "shape" in complaint(case, rounded[:1], right, "compiled")
     assert complaint(case, np.array([1, 2]), np.array([1, 3]), "compiled")
+
+
+def test_refusals_are_declared() -> None:
+    plain = Case(OPERATORS["softmax"], OPERATORS["softmax"].samples[0], "f32")
+    error = RuntimeError("not implemented for 'Half'")
+    assert absence("PyTorch", plain, error) is error
+    assert isinstance(absence("PyTorch", replace(plain, dtype="f16"), error), AbsentError)
+    cut = replace(plain, record=OPERATORS["pad"])
+    assert isinstance(absence("onnx.reference", cut, ValueError("index can't contain negative values")), AbsentError)
+    assert isinstance(absence("onnx.reference", cut, other := ValueError("other")), type(other))
 
 
 def test_the_page_has_the_table() -> None:
