@@ -21,6 +21,7 @@ from pdojo.dialect.verification.verify import verify_nest
 from pdojo.errors import IllegalMove, LocationError, Undecided, UsageError
 from pdojo.transforms.apply import checked, legal, legal_moves, refused_moves
 from pdojo.transforms.history import History, Place, Position, place_of
+from pdojo.transforms.legality.faults import malformed
 from pdojo.transforms.legality.judge import Legality, Refusal, Verdict
 from pdojo.transforms.move import Move
 from pdojo.transforms.shown import html_of
@@ -95,7 +96,7 @@ class Game:
     @property
     def program(self) -> Program:
         """The present program."""
-        return self.programs[-1]
+        return self.programs.latest
 
     @property
     def initial(self) -> Program:
@@ -180,7 +181,8 @@ class Game:
 
     def _is_sound(self, before: Conditions) -> bool:
         try:
-            return before.broken(conditions_of(self.program), proved=True) is None
+            is_kept = malformed(self.program) is None
+            return is_kept and before.broken(conditions_of(self.program), proved=True) is None
         except Undecided:
             return False
 
@@ -203,7 +205,7 @@ class Game:
 
     def _rewrite(self, move: Move, state: InPlace) -> None:
         """Make a move in place, on a copy if the present program may be shared."""
-        verdict = legal(self.program, move, foresees=False)
+        verdict = legal(self.program, move, foresees=False, remembers=False)
         step, place = _described(verdict)
         is_draft = verdict.program is state.draft
         if is_draft:

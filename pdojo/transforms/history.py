@@ -76,6 +76,12 @@ class History(Sequence[Program]):
     def __len__(self) -> int:
         return 1 + len(self.positions)
 
+    @property
+    def latest(self) -> Program:
+        """The program after the last move."""
+        kept = self._kept(len(self.positions))
+        return self[-1] if kept is None else kept
+
     @overload
     def __getitem__(self, index: int) -> Program: ...
     @overload
