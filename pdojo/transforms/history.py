@@ -79,7 +79,7 @@ class History(Sequence[Program]):
     @property
     def latest(self) -> Program:
         """The program after the last move."""
-        kept = self._kept(len(self.positions))
+        kept = self.positions[-1].program if self.positions else self.initial
         return self[-1] if kept is None else kept
 
     @overload

@@ -149,14 +149,18 @@ class Scope:
     """The extents of the scopes in `chain`."""
     guards: tuple[Expr, ...] = field(init=False)
     """All guards of the scopes in `chain`."""
+    depths: dict[SSAValue, int] = field(init=False)
+    """The depths of the variables of the scopes in `chain`."""
 
     def __post_init__(self) -> None:
         around = self.parent
         if around is None:
             self.chain, self.extents, self.guards = (self,), (self.extent,), self.guard
+            self.depths = {self.op.iv: 0}
         else:
             self.chain, self.extents = (*around.chain, self), (*around.extents, self.extent)
             self.guards = (*around.guards, *self.guard)
+            self.depths = {**around.depths, self.op.iv: self.depth}
 
     @property
     def id(self) -> str:
