@@ -20,7 +20,6 @@ from pdojo.dialect.rules.threads import gpu_limits, visibility_problems
 from pdojo.dialect.view.nest import Scope, fact
 from pdojo.errors import InvalidKernel
 
-
 _SPECIAL = frozenset(mapping for mapping in Mapping if mapping.is_special)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from operator import attrgetter
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import AffineMapAttr, AffineSetAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -131,10 +131,15 @@ class _Builder:
             (each.properties, operands_of(each), [value.type for value in each.results]) for each in self.declarations
         ]
         source = (self.kernel.properties, [value.type for value in block.args], said)
-        if before is not None and before.declarations == self.declarations and before.source == source:
-            self.source, self.arrays, self.buffers = before.source, before.values, before.buffers
-            self.of_declarations = before.of_declarations
-            return op
+        if before is not None and before.declarations == self.declarations and before.source[:2] == source[:2]:
+            told = cast("list[Said]", before.source[2])
+            if told == said:
+                self.source, self.arrays, self.buffers = before.source, before.values, before.buffers
+                self.of_declarations = before.of_declarations
+                return op
+            if not any(operands for _, operands, _ in (*told, *said)):
+                self._redeclare(before, told, said)
+                return op
         properties = [(dict(each), *rest) for each, *rest in said]
         self.source = (dict(source[0]), source[1], properties)
         self.known_arrays = {} if before is None else {array.value: array for array in before.arrays.values()}
@@ -143,6 +148,20 @@ class _Builder:
             self._declare(each, (own, types))
         self.stale = set(self.known_arrays.values()).difference(self.arrays.values())
         return op
+
+    def _redeclare(self, before: Nest, told: Sequence[Said], said: Sequence[Said]) -> None:
+        """Declare the same buffers as in the previous view; the others than those that now say something else stay."""
+        self.arrays, self.buffers, now = before.values.copy(), before.buffers.copy(), list(told)
+        first = len(self.buffers) - len(said)
+        for k, op in enumerate(self.declarations):
+            if said[k] != told[k]:
+                own, operands, types = said[k]
+                now[k] = dict(own), operands, types
+                names = names_of(op.array_names)
+                buffer = self.buffers[first + k] = _declared_by(op, names, (now[k][0], types))
+                self.stale.update(self.arrays[value] for value in op.results)
+                self.arrays.update((v, Array(name, buffer, v)) for name, v in zip(names, op.results, strict=True))
+        self.source = (*before.source[:2], now)
 
     def _interface(self, said: Sequence[Said]) -> None:
         kernel = self.kernel
@@ -188,10 +207,7 @@ class _Builder:
             for name, value in zip(names, op.arrays, strict=True):
                 self._name(name, self.arrays[op.host].buffer, value)
             return
-        dtype, shape = element_and_shape(op.arrays[0])
-        facts = (names, dtype, shape, op.slots, op.memory.data, None, op, byte_width(dtype))
-        buffer = Buffer(*facts, swizzles=op.swizzles, source=source, constant=op.constant is not None)
-        self._add(buffer, names, op.arrays)
+        self._add(_declared_by(op, names, source), names, op.arrays)
 
     def _children(
         self, first: Operation | None, parent: Scope | None, known: Sequence[Node], *, kept: bool
@@ -351,6 +367,13 @@ def _converted(
     expressions = [c.lhs for c in data.constraints] if isinstance(data, AffineSet) else data.results
     dims = [*(var(depth) for depth in depths), *lookups]
     return tuple(from_affine(e, dims, extents) for e in expressions)
+
+
+def _declared_by(op: BufferOp, names: tuple[str, ...], source: tuple[object, ...]) -> Buffer:
+    """The buffer that a declaration with memory of its own declares."""
+    dtype, shape = element_and_shape(op.results[0])
+    facts = (names, dtype, shape, op.slots, op.memory.data, None, op, byte_width(dtype))
+    return Buffer(*facts, swizzles=op.swizzles, source=source, constant=op.constant is not None)
 
 
 def same_buffer(one: Buffer, other: Buffer) -> bool:
