@@ -154,9 +154,9 @@ class Game:
     def in_place(self) -> Generator[Callable[[], bool]]:
         """A context in which moves rewrite the present program in place, in a fraction of the time.
 
-        All moves are checked as usual, and every program is well-formed, but a program is invalid after the next move,
-        unless `mark` keeps it. Conditions that checks have proved are verified once, by the function that the context
-        yields. If it returns False, the check of some move is wrong; making the moves again one by one finds it.
+        All moves are checked as usual, but a program is invalid after the next move, unless `mark` keeps it. That the
+        program is well-formed, and conditions that checks have proved, is verified once, by the function that the
+        context yields. If it returns False, some move is wrong; making the moves again one by one finds it.
         """
         before = conditions_of(self.program)
         self._in_place = InPlace(None, before)
@@ -223,8 +223,8 @@ class Game:
     def replay(self, steps: Iterable[Step]) -> list[Skipped]:
         """Make moves by identifier; moves that do not apply are skipped and reported, never applied elsewhere.
 
-        All moves are checked as usual, and every program is well-formed, but intermediate programs are not kept.
-        Conditions that checks have proved are verified once, after the last move.
+        All moves are checked as usual, but intermediate programs are not kept. That the program is well-formed, and
+        conditions that checks have proved, is verified once, after the last move.
         """
         wanted, length = list(steps), len(self.trace.steps)
         if not wanted:

@@ -154,13 +154,10 @@ class Scope:
 
     def __post_init__(self) -> None:
         around = self.parent
-        if around is None:
-            self.chain, self.extents, self.guards = (self,), (self.extent,), self.guard
-            self.depths = {self.op.iv: 0}
-        else:
+        self.chain, self.extents, self.guards, self.depths = (self,), (self.extent,), self.guard, {self.op.iv: 0}
+        if around is not None:
             self.chain, self.extents = (*around.chain, self), (*around.extents, self.extent)
-            self.guards = (*around.guards, *self.guard)
-            self.depths = {**around.depths, self.op.iv: self.depth}
+            self.guards, self.depths = (*around.guards, *self.guard), {**around.depths, self.op.iv: self.depth}
 
     @property
     def id(self) -> str:
