@@ -19,6 +19,8 @@ def along(expression: Expr, depth: int, extents: Extents) -> Expr:
 
     With entries 8, 9, 2, 3 and `j < 2`, `t[2 * i + j]` is `t[2 * i] + j`.
     """
+    if not any(isinstance(atom, Lookup) for atom, _ in expression.terms):
+        return expression
     total = const(expression.constant)
     for atom, factor in expression.terms:
         part = Expr(0, ((atom, 1),))
@@ -51,6 +53,8 @@ def _step(atom: Lookup, depth: int, extents: tuple[int, ...]) -> int | None:
 
 def with_tables(expression: Expr, tables: Mapping[Table, Table], extents: Extents) -> Expr:
     """The expression with lookups in other tables; tables that are not in `tables` stay."""
+    if not any(isinstance(atom, Lookup) for atom, _ in expression.terms):
+        return expression
     total = const(expression.constant)
     for atom, factor in expression.terms:
         if isinstance(atom, int):

@@ -62,7 +62,7 @@ from pdojo.dialect.rules.lanes import (
     stride_over,
     vector_problem,
 )
-from pdojo.dialect.rules.races import find_race, racing_scope
+from pdojo.dialect.rules.races import Race, concurrent_around, find_race, racing_scope
 from pdojo.dialect.rules.special_mappings import is_special, parallel_problem
 from pdojo.dialect.rules.streams import region_limits, streams_of
 from pdojo.dialect.rules.tensor import available, match

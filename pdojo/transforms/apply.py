@@ -71,13 +71,14 @@ def apply(program: Program, move: Move, *, verify: bool = True) -> Applied:
     return Applied(program, verdict.transformation, verdict.site, after)
 
 
-def legal(program: Program, move: Move, *, foresees: bool = True) -> Verdict:
+def legal(program: Program, move: Move, *, foresees: bool = True, remembers: bool = True) -> Verdict:
     """The verdict on a legal move. Raises LocationError or IllegalMove as `apply` does.
 
-    Without `foresees`, the caller makes the move by `Legality.make`.
+    Without `foresees`, the caller makes the move by `Legality.make`; `remembers` as in `Legality.ask`.
     """
     wanted = instantiate(move)
-    verdict = Legality.of(program).ask(program, wanted, wanted.resolve(program, move.at), foresees=foresees)
+    site = wanted.resolve(program, move.at)
+    verdict = Legality.of(program).ask(program, wanted, site, foresees=foresees, remembers=remembers)
     verdict.confirm()
     return verdict
 

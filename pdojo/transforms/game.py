@@ -21,6 +21,7 @@ from pdojo.dialect.verification.verify import verify_nest
 from pdojo.errors import IllegalMove, LocationError, Undecided, UsageError
 from pdojo.transforms.apply import checked, legal, legal_moves, refused_moves
 from pdojo.transforms.history import History, Place, Position, place_of
+from pdojo.transforms.legality.faults import malformed
 from pdojo.transforms.legality.judge import Legality, Refusal, Verdict
 from pdojo.transforms.move import Move
 from pdojo.transforms.shown import html_of
@@ -95,7 +96,7 @@ class Game:
     @property
     def program(self) -> Program:
         """The present program."""
-        return self.programs[-1]
+        return self.programs.latest
 
     @property
     def initial(self) -> Program:
@@ -153,9 +154,9 @@ class Game:
     def in_place(self) -> Generator[Callable[[], bool]]:
         """A context in which moves rewrite the present program in place, in a fraction of the time.
 
-        All moves are checked as usual, and every program is well-formed, but a program is invalid after the next move,
-        unless `mark` keeps it. Conditions that checks have proved are verified once, by the function that the context
-        yields. If it returns False, the check of some move is wrong; making the moves again one by one finds it.
+        All moves are checked as usual, but a program is invalid after the next move, unless `mark` keeps it. That the
+        program is well-formed, and conditions that checks have proved, is verified once, by the function that the
+        context yields. If it returns False, some move is wrong; making the moves again one by one finds it.
         """
         before = conditions_of(self.program)
         self._in_place = InPlace(None, before)
@@ -180,7 +181,8 @@ class Game:
 
     def _is_sound(self, before: Conditions) -> bool:
         try:
-            return before.broken(conditions_of(self.program), proved=True) is None
+            is_kept = malformed(self.program) is None
+            return is_kept and before.broken(conditions_of(self.program), proved=True) is None
         except Undecided:
             return False
 
@@ -203,7 +205,7 @@ class Game:
 
     def _rewrite(self, move: Move, state: InPlace) -> None:
         """Make a move in place, on a copy if the present program may be shared."""
-        verdict = legal(self.program, move, foresees=False)
+        verdict = legal(self.program, move, foresees=False, remembers=False)
         step, place = _described(verdict)
         is_draft = verdict.program is state.draft
         if is_draft:
@@ -221,8 +223,8 @@ class Game:
     def replay(self, steps: Iterable[Step]) -> list[Skipped]:
         """Make moves by identifier; moves that do not apply are skipped and reported, never applied elsewhere.
 
-        All moves are checked as usual, and every program is well-formed, but intermediate programs are not kept.
-        Conditions that checks have proved are verified once, after the last move.
+        All moves are checked as usual, but intermediate programs are not kept. That the program is well-formed, and
+        conditions that checks have proved, is verified once, after the last move.
         """
         wanted, length = list(steps), len(self.trace.steps)
         if not wanted:

@@ -14,6 +14,7 @@ from typing import overload
 from pdojo.dialect.flow.content import Content, form_of_program
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.view.nest import Array, Scope
+from pdojo.dialect.view.storage import accesses_of
 from pdojo.transforms.legality.trials import perform
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate
@@ -41,9 +42,9 @@ def place_of(program: Program, site: Site) -> Place:
         return Place()
     if isinstance(site, Dimension):
         extent = site.array.shape[site.index]
-        for leaf in program.nest.writers[site.array.name]:
-            variables = leaf.output.index[site.index].variables()
-            if variables:
+        for leaf, access in accesses_of(program.nest, site.array.buffer):
+            variables = access.index[site.index].variables()
+            if access.array is site.array and access is leaf.output and variables:
                 return Place(extent, leaf.chain[min(variables)].id)
         return Place(extent)
     after = program.nest.next_sibling(site)
@@ -75,6 +76,12 @@ class History(Sequence[Program]):
 
     def __len__(self) -> int:
         return 1 + len(self.positions)
+
+    @property
+    def latest(self) -> Program:
+        """The program after the last move."""
+        kept = self.positions[-1].program if self.positions else self.initial
+        return self[-1] if kept is None else kept
 
     @overload
     def __getitem__(self, index: int) -> Program: ...

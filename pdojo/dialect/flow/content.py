@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from xdsl.dialects.builtin import DictionaryAttr
 
-from pdojo.dialect.view.nest import Access, Buffer, Constant, Input, Nest, Node, Scope, fact
+from pdojo.dialect.view.nest import NO_HINTS, Access, Buffer, Constant, Input, Nest, Node, Scope, fact
 from pdojo.dialect.view.storage import accesses_of
 
 Structure: TypeAlias = tuple[Hashable, ...]
@@ -52,7 +52,8 @@ def form_of(node: Node) -> Content:
     # Asked after every move, of all siblings of the nodes that it changed.
     found = node.facts.get("form")
     if found is None:
-        found = node.facts["form"] = content(*_own(node), *map(form_of, _inside(node)))
+        inside = [child.facts.get("form") or form_of(child) for child in _inside(node)]
+        found = node.facts["form"] = content(*_own(node), *inside)
     return cast(Content, found)
 
 
@@ -92,7 +93,7 @@ def _access(access: Access) -> Structure:
 
 
 def _hints(hints: DictionaryAttr) -> Structure:
-    return tuple(hints.data.items())
+    return () if hints is NO_HINTS else tuple(hints.data.items())
 
 
 def chain_content(node: Node) -> Content | None:

@@ -141,7 +141,7 @@ class StatementOp(IRDLOperation):
         operands = operands_of(self)
         sizes = self.properties["operandSegmentSizes"]
         assert isinstance(sizes, DenseArrayBase)
-        end = 1 + int(sizes.get_values()[1])
+        end = 1 + int.from_bytes(sizes.data.data[4:8], "little")
         return operands[0], operands[1:end], operands[end:]
 
     @property

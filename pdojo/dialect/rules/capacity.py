@@ -101,7 +101,8 @@ def _counted(scope: Scope, around: Sequence[Scope], *, is_unrolled: bool) -> tup
 
 def is_long(program: Program) -> bool:
     """Whether the unrolled kernel would be too large with twice its statements."""
-    return program.once("long", lambda: unrolled(program.nest, MOST_STATEMENTS // 2) is not None)
+    load = load_of(program)
+    return load.statements > MOST_STATEMENTS // 2 or load.iterations > MOST_STATEMENTS
 
 
 def is_full(program: Program, added: int = 0) -> bool:

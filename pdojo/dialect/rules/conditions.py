@@ -23,7 +23,7 @@ from pdojo.dialect.rules.capacity import LIMITED, overflow, unrolled
 from pdojo.dialect.rules.frames import frame_problem
 from pdojo.dialect.rules.hints import hint_problems, owned_hints, unusable_hints
 from pdojo.dialect.rules.lanes import register_problem, vector_problem
-from pdojo.dialect.rules.races import find_race
+from pdojo.dialect.rules.races import concurrent_around, find_race
 from pdojo.dialect.rules.special_mappings import is_special, machine_problems, meaning_problems
 from pdojo.dialect.rules.threads import visibility_problems
 from pdojo.dialect.view.grids import is_in_grid
@@ -118,8 +118,7 @@ def _storage(program: Program, buffer: Buffer) -> Reason | None:
 
 
 def _race(program: Program, buffer: Buffer) -> Reason | None:
-    users = {leaf for leaf, _ in accesses_of(program.nest, buffer)}
-    scopes = [s for s in program.nest.scopes if s.mapping.is_concurrent and not users.isdisjoint(s.leaves)]
+    scopes = concurrent_around(program, buffer)
     race = find_race(program, only={buffer}, scopes=scopes) if scopes else None
     if race is None:
         return None

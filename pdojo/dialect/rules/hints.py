@@ -170,14 +170,18 @@ def owned_hints(program: Program) -> dict[str, Attribute]:
     """The hints of scopes, keyed by identifier, and of buffers, by name."""
     scopes = program.nest.scopes if "hinted scope" in program.nest.traits else ()
     found: dict[str, Attribute] = {f"scope %{s.id}": s.hints for s in scopes if s.hints.data}
+    return found | {f"buffer '{b.names[0]}'": b.hints for b in _hinted_buffers(program)}
+
+
+def _hinted_buffers(program: Program) -> list[Buffer]:
     buffers = program.nest.buffers
-    hinted = fact(program.nest.of_declarations, "hinted", lambda: [b for b in buffers if b.hints.data])
-    return found | {f"buffer '{b.names[0]}'": b.hints for b in hinted}
+    return fact(program.nest.of_declarations, "hinted", lambda: [b for b in buffers if b.hints.data])
 
 
 def is_hinted(program: Program) -> bool:
     """Whether some hint is valid only inside certain mappings, or could be lost by a move."""
-    return bool(owned_hints(program)) or next(_mapped_accesses(program), None) is not None
+    is_owned = "hinted scope" in program.nest.traits or bool(_hinted_buffers(program))
+    return is_owned or next(_mapped_accesses(program), None) is not None
 
 
 def unusable_hints(program: Program) -> Iterator[Reason]:

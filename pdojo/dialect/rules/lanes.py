@@ -108,10 +108,15 @@ def lane_problem(
     shape = tuple(slots or extent for slots, extent in zip(flags, extents or access.array.shape, strict=True))
     ordered = order or range(len(shape))
     stride = lane_stride([index[d] for d in ordered], [shape[d] for d in ordered], scope.depth)
-    described = f"{describe_access(access)} over {describe_scope(scope)}"
     problem = folded_lanes(access, scope, flags) or swizzled_lanes(access, scope)
     if problem is not None:
         return problem
+    if stride not in APART and stride is not Stride.IRREGULAR:
+        if stride is Stride.CONTIGUOUS and machine.aligned_vectors:
+            address = linear_address([index[d] for d in ordered], [shape[d] for d in ordered])
+            return _misaligned(access, leaf, scope, address, machine)
+        return None
+    described = f"{describe_access(access)} over {describe_scope(scope)}"
     if stride is Stride.IRREGULAR or (stride is Stride.FIXED and is_store):
         looks_up = any(found.operand.uses(scope.depth) for found in lookups_in(index))
         does = "looks up the lane number in a table" if looks_up else "divides the lane number"
@@ -119,20 +124,19 @@ def lane_problem(
             f"the access {described} {does}; vectors read at constant distances, and store contiguous or strided "
             "elements"
         )
-    if stride in APART and access.array.buffer.memory.value == "register":
+    if access.array.buffer.memory.value == "register":
         return Reason(f"the access {described} is not contiguous, but registers hold whole vectors")
-    if stride in APART and not machine.gather:
+    if not machine.gather:
         return Reason(f"the access {described} is not contiguous, which {machine.name} cannot do")
-    if stride is Stride.CONTIGUOUS and machine.aligned_vectors:
-        address = linear_address([index[d] for d in ordered], [shape[d] for d in ordered])
-        return _misaligned(access, leaf, scope, address, machine)
     return None
 
 
 def _slots(access: Access, leaf: Leaf, scope: Scope, reuse: Sequence[int]) -> tuple[Expr, ...]:
     """The index of an access in slots, if `scope` is a vector; lookups with even steps over its lanes are linear."""
-    chain = tuple(replace(s, mapping=Mapping.VECTOR) if s is scope else s for s in leaf.chain)
-    index = (slot_index(e, slots, chain) for e, slots in zip(access.index, reuse, strict=True))
+    index = access.index
+    if any(reuse):
+        chain = tuple(replace(s, mapping=Mapping.VECTOR) if s is scope else s for s in leaf.chain)
+        index = tuple(slot_index(e, slots, chain) for e, slots in zip(index, reuse, strict=True))
     return tuple(along(e, scope.depth, leaf.extents) for e in index)
 
 

@@ -17,7 +17,7 @@ from pdojo.dialect.flow.collision import BEFORE, EQUAL, Domain, Query, Relation
 from pdojo.dialect.flow.program import Conflict, Program
 from pdojo.dialect.flow.uses import Use
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Scope
-from pdojo.dialect.view.storage import cell_of, copy_depths
+from pdojo.dialect.view.storage import accesses_of, cell_of, copy_depths
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,12 @@ def find_race(
         if conflict is not None:
             return Race(scope, conflict)
     return None
+
+
+def concurrent_around(program: Program, buffer: Buffer) -> list[Scope]:
+    """The concurrent scopes around accesses to a buffer, in textual order: only their iterations can race on it."""
+    users = {leaf for leaf, _ in accesses_of(program.nest, buffer)}
+    return [s for s in program.nest.scopes if s.mapping.is_concurrent and not users.isdisjoint(s.leaves)]
 
 
 def _across(scope: Scope) -> Relation:

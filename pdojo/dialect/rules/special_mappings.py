@@ -19,6 +19,8 @@ from pdojo.dialect.rules.threads import gpu_limits, visibility_problems
 from pdojo.dialect.view.nest import Scope, fact
 from pdojo.errors import InvalidKernel
 
+_SPECIAL = frozenset(mapping for mapping in Mapping if mapping.is_special)
+
 
 def is_special(program: Program) -> bool:
     """Whether some scope or buffer has a mapping, a memory or a hint that only CPUs have, or that CPUs lack."""
@@ -27,9 +29,9 @@ def is_special(program: Program) -> bool:
 
 def _is_special(program: Program) -> bool:
     nest = program.nest
-    special = any(isinstance(trait, Mapping) and trait.is_special for trait in nest.traits)
     shared = fact(nest.of_declarations, "shared", lambda: any(b.memory is Memory.SHARED for b in nest.buffers))
-    return special or shared or is_hinted(program) or any(_parallel_problems(program))
+    special = shared or not _SPECIAL.isdisjoint(nest.traits)
+    return special or is_hinted(program) or any(_parallel_problems(program))
 
 
 def meaning_problems(program: Program) -> Iterator[Reason]:

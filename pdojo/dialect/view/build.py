@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from operator import attrgetter
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import AffineMapAttr, AffineSetAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -31,7 +31,6 @@ from pdojo.dialect.view.nest import (
     Nest,
     Node,
     Scope,
-    fact,
     inside_of,
     subtree,
 )
@@ -64,7 +63,7 @@ def nest_on(
     return nest
 
 
-Said: TypeAlias = tuple[dict[str, Attribute], Sequence[SSAValue], tuple[Attribute, ...]]
+Said: TypeAlias = tuple[dict[str, Attribute], Sequence[SSAValue], list[Attribute]]
 """The properties of a declaration, its operands, and the types of its arrays."""
 
 
@@ -128,12 +127,19 @@ class _Builder:
         while isinstance(op, BufferOp):
             self.declarations.append(op)
             op = op.next_op
-        said: list[Said] = [(each.properties, operands_of(each), _types(each.results)) for each in self.declarations]
-        source = (self.kernel.properties, _types(block.args), said)
-        if before is not None and before.declarations == self.declarations and before.source == source:
-            self.source, self.arrays, self.buffers = before.source, before.values, before.buffers
-            self.of_declarations = before.of_declarations
-            return op
+        said: list[Said] = [
+            (each.properties, operands_of(each), [value.type for value in each.results]) for each in self.declarations
+        ]
+        source = (self.kernel.properties, [value.type for value in block.args], said)
+        if before is not None and before.declarations == self.declarations and before.source[:2] == source[:2]:
+            told = cast("list[Said]", before.source[2])
+            if told == said:
+                self.source, self.arrays, self.buffers = before.source, before.values, before.buffers
+                self.of_declarations = before.of_declarations
+                return op
+            if not any(operands for _, operands, _ in (*told, *said)):
+                self._redeclare(before, told, said)
+                return op
         properties = [(dict(each), *rest) for each, *rest in said]
         self.source = (dict(source[0]), source[1], properties)
         self.known_arrays = {} if before is None else {array.value: array for array in before.arrays.values()}
@@ -142,6 +148,20 @@ class _Builder:
             self._declare(each, (own, types))
         self.stale = set(self.known_arrays.values()).difference(self.arrays.values())
         return op
+
+    def _redeclare(self, before: Nest, told: Sequence[Said], said: Sequence[Said]) -> None:
+        """Declare the same buffers as in the previous view; the others than those that now say something else stay."""
+        self.arrays, self.buffers, now = before.values.copy(), before.buffers.copy(), list(told)
+        first = len(self.buffers) - len(said)
+        for k, op in enumerate(self.declarations):
+            if said[k] != told[k]:
+                own, operands, types = said[k]
+                now[k] = dict(own), operands, types
+                names = names_of(op.array_names)
+                buffer = self.buffers[first + k] = _declared_by(op, names, (now[k][0], types))
+                self.stale.update(self.arrays[value] for value in op.results)
+                self.arrays.update((v, Array(name, buffer, v)) for name, v in zip(names, op.results, strict=True))
+        self.source = (*before.source[:2], now)
 
     def _interface(self, said: Sequence[Said]) -> None:
         kernel = self.kernel
@@ -187,10 +207,7 @@ class _Builder:
             for name, value in zip(names, op.arrays, strict=True):
                 self._name(name, self.arrays[op.host].buffer, value)
             return
-        dtype, shape = element_and_shape(op.arrays[0])
-        facts = (names, dtype, shape, op.slots, op.memory.data, None, op, byte_width(dtype))
-        buffer = Buffer(*facts, swizzles=op.swizzles, source=source, constant=op.constant is not None)
-        self._add(buffer, names, op.arrays)
+        self._add(_declared_by(op, names, source), names, op.arrays)
 
     def _children(
         self, first: Operation | None, parent: Scope | None, known: Sequence[Node], *, kept: bool
@@ -200,28 +217,29 @@ class _Builder:
         `kept` says whether the scopes around them are unchanged since the previous view.
         """
         children: list[Node] = []
-        is_same, latest, touched = kept, -1, self.touched if kept else None
+        is_same, latest, position, touched = kept, -1, 0, self.touched if kept else None
         by_op: dict[Operation, Node] = {}
-        op = first
+        op, count = first, len(known)
         while op is not None:
-            position = len(children)
-            before = known[position] if position < len(known) else None
+            before = known[position] if position < count else None
             if before is None or before.op is not op:
                 by_op = by_op or {node.op: node for node in known}
                 before = by_op.get(op)
             is_untouched = before is not None and touched is not None and before not in touched
             if before is not None and (is_untouched or (kept and self._says_the_same(before))):
-                is_same = (is_untouched or self._update(before)) and is_same and before.position == position
+                is_whole = is_untouched or isinstance(before, Leaf) or self._update(before)
+                is_same = is_whole and is_same and before.position == position
                 self.in_order = self.in_order and latest < before.position
                 latest, before.position = before.position, position
                 children.append(before)
             elif isinstance(op, BufferOp) and parent is None:
                 self._declare_late(op)
+                position -= 1
             else:
                 is_same = False
                 children.append(self._node(op, parent, position, before))
-            op = op.next_op
-        is_same = is_same and len(children) == len(known)
+            op, position = op.next_op, position + 1
+        is_same = is_same and position == count
         if kept and not is_same:
             present = set(children)
             self.gone += (node for node in known if node not in present)
@@ -241,10 +259,8 @@ class _Builder:
             return False
         return not self.stale or isinstance(known, Scope) or self.stale.isdisjoint([a.array for a in known.accesses])
 
-    def _update(self, known: Node) -> bool:
-        """Update the children of a kept node; returns whether everything inside is unchanged."""
-        if isinstance(known, Leaf):
-            return True
+    def _update(self, known: Scope) -> bool:
+        """Update the children of a kept scope; returns whether everything inside is unchanged."""
         children, is_same = self._children(known.op.block.first_op, known, known.children, kept=True)
         if not is_same:
             known.take(children)
@@ -336,13 +352,7 @@ def _source(op: ScopeOp | StatementOp, known: Node | None, *rest: object) -> tup
 
 def _around(parent: Scope | None) -> tuple[tuple[int, ...], dict[SSAValue, int]]:
     """The extents of a scope and its ancestors, and the depths of their variables."""
-    if parent is None:
-        return (), {}
-    return parent.extents, fact(parent.facts, "variables", lambda: _variables(parent.chain))
-
-
-def _variables(chain: Sequence[Scope]) -> dict[SSAValue, int]:
-    return {scope.op.iv: scope.depth for scope in chain}
+    return ((), {}) if parent is None else (parent.extents, parent.depths)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -359,6 +369,13 @@ def _converted(
     return tuple(from_affine(e, dims, extents) for e in expressions)
 
 
+def _declared_by(op: BufferOp, names: tuple[str, ...], source: tuple[object, ...]) -> Buffer:
+    """The buffer that a declaration with memory of its own declares."""
+    dtype, shape = element_and_shape(op.results[0])
+    facts = (names, dtype, shape, op.slots, op.memory.data, None, op, byte_width(dtype))
+    return Buffer(*facts, swizzles=op.swizzles, source=source, constant=op.constant is not None)
+
+
 def same_buffer(one: Buffer, other: Buffer) -> bool:
     """Whether two views describe the same buffer; declarations are compared by identity."""
     return _facts(one) == _facts(other)
@@ -370,10 +387,6 @@ _facts = attrgetter(*(f.name for f in fields(Buffer)))
 def _constant(value: Attribute) -> Constant:
     assert is_integer_constant(value) or is_float_constant(value)
     return Constant(value.value.data, dtype_name(value.type))
-
-
-def _types(values: Iterable[SSAValue]) -> tuple[Attribute, ...]:
-    return tuple([value.type for value in values])
 
 
 def element_and_shape(value: SSAValue) -> tuple[str, tuple[int, ...]]:

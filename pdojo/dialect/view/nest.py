@@ -149,14 +149,15 @@ class Scope:
     """The extents of the scopes in `chain`."""
     guards: tuple[Expr, ...] = field(init=False)
     """All guards of the scopes in `chain`."""
+    depths: dict[SSAValue, int] = field(init=False)
+    """The depths of the variables of the scopes in `chain`."""
 
     def __post_init__(self) -> None:
         around = self.parent
-        if around is None:
-            self.chain, self.extents, self.guards = (self,), (self.extent,), self.guard
-        else:
+        self.chain, self.extents, self.guards, self.depths = (self,), (self.extent,), self.guard, {self.op.iv: 0}
+        if around is not None:
             self.chain, self.extents = (*around.chain, self), (*around.extents, self.extent)
-            self.guards = (*around.guards, *self.guard)
+            self.guards, self.depths = (*around.guards, *self.guard), {**around.depths, self.op.iv: self.depth}
 
     @property
     def id(self) -> str:

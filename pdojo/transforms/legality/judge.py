@@ -14,7 +14,7 @@ from pdojo.dialect.shortcuts.excerpts import content_of_buffer
 from pdojo.dialect.view.nest import Array
 from pdojo.errors import IllegalMove, Undecided
 from pdojo.transforms.base import EFFECT, Transformation
-from pdojo.transforms.legality.faults import breach, malformed, shortage
+from pdojo.transforms.legality.faults import fault, shortage
 from pdojo.transforms.legality.foresight import buffer_at, excerpt_at, foreseen_fault
 from pdojo.transforms.legality.proofs import Proof, proof_of
 from pdojo.transforms.legality.trials import perform, rehearse
@@ -83,13 +83,23 @@ class Legality:
         """The object for a program and its successors."""
         return cls(program.known)
 
-    def ask(self, program: Program, move: Transformation[Any], site: Site, *, foresees: bool = True) -> Verdict:
+    def ask(
+        self,
+        program: Program,
+        move: Transformation[Any],
+        site: Site,
+        *,
+        foresees: bool = True,
+        remembers: bool = True,
+    ) -> Verdict:
         """The verdict on a move at a site.
 
-        Without `foresees`, conditions that the check does not prove are left to `make`.
+        Without `foresees`, conditions that the check does not prove are left to `make`. Without `remembers`, the
+        result of the check is not kept by content, which takes longer than most checks of a program that is about to
+        change.
         """
         try:
-            reason = self._reason(program, move, site, foresees=foresees)
+            reason = self._reason(program, move, site, foresees=foresees, remembers=remembers)
         except Undecided as undecided:
             reason = Reason(str(undecided))
         return Verdict(program, move, site, reason)
@@ -101,7 +111,8 @@ class Legality:
 
         The move is made on a copy; `in_place`, on the program itself, which is then invalid, even if IllegalMove is
         raised (`releases` as in `perform`). `before` are the conditions of the latest program that was checked; then
-        conditions that the move's check proves are not checked, and stay as in that program. Without them, all are.
+        conditions that the move's check proves are not checked, and stay as in that program, nor is the program verified:
+        the caller verifies both after its last move, or makes the moves again. Without them, all are.
 
         Raises IllegalMove for an illegal move, and for one whose check is wrong, since the program after it is invalid.
         """
@@ -115,17 +126,18 @@ class Legality:
         if after is None and in_place:
             after = perform(wanted, program, site, releases=releases)
         after = after or rehearse(wanted, program, site)
-        reason = malformed(after)
-        if reason is None and not is_deferred:
-            reason = breach(wanted, known, after, proved=is_proved)
-        elif reason is None and proof is Proof.ALL_BUT_ROOM:
-            reason = shortage(known, after)
+        if not is_deferred:
+            reason = fault(wanted, known, after, proved=is_proved)
+        else:
+            reason = shortage(known, after) if proof is Proof.ALL_BUT_ROOM else None
         if reason is not None:
             raise IllegalMove(str(Refusal(named, reason.text, reason.witness)))
         return after, known if is_deferred else conditions_of(after)
 
-    def _reason(self, program: Program, move: Transformation[Any], site: Site, *, foresees: bool) -> Reason | None:
-        reason = self._checked(program, move, site, alone=foresees)
+    def _reason(
+        self, program: Program, move: Transformation[Any], site: Site, *, foresees: bool, remembers: bool
+    ) -> Reason | None:
+        reason = self._checked(program, move, site, alone=foresees) if remembers else move.check(program, site)
         if reason is None and foresees and (proof := proof_of(move, program, site)) is not Proof.ALL:
             reason = foreseen_fault(move, program, site, proof)
         if reason is None and not program.permits(numerics := move.numerics(program, site)):

@@ -19,11 +19,13 @@ from pdojo.transforms.api import (
     PatternRewriter,
     Program,
     Promises,
+    Race,
     Reason,
     Scope,
     Transformation,
     accesses_of,
     common_depth,
+    concurrent_around,
     describe_access,
     describe_scope,
     find_race,
@@ -65,9 +67,15 @@ def _lost(program: Program, site: Dimension, slots: tuple[int, ...]) -> Reason |
     return program.storage_violation(site.array.name, slots)
 
 
+def _race(program: Program, buffer: Buffer, slots: tuple[int, ...]) -> Race | None:
+    """A race of the program if the buffer has these slots; None if there is none."""
+    scopes = concurrent_around(program, buffer)
+    return find_race(program, program.uses_if(reuse={buffer: slots}, only={buffer}), {buffer}, scopes)
+
+
 def _shared_slot(program: Program, buffer: Buffer, slots: tuple[int, ...]) -> Reason | None:
     """The reason why concurrent iterations would share a slot; None if they would not."""
-    race = find_race(program, program.uses_if(reuse={buffer: slots}, only={buffer}), {buffer})
+    race = _race(program, buffer, slots)
     if race is None:
         return None
     return Reason(f"iterations of {describe_scope(race.scope)} would share a slot", str(race.conflict))
@@ -282,7 +290,7 @@ class MaterializeDims(Transformation[Dimension]):
         if (lost := _lost(program, site, slots)) is not None:
             return lost
         buffer = site.array.buffer
-        race = find_race(program, program.uses_if(reuse={buffer: slots}, only={buffer}), {buffer})
+        race = _race(program, buffer, slots)
         if race is None:
             return None
         return Reason(

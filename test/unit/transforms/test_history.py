@@ -5,17 +5,20 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+from xdsl.dialects.builtin import IndexType, IntegerAttr
 
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Scope
 from pdojo.errors import IllegalMove
 from pdojo.transforms.apply import legal
 from pdojo.transforms.game import Game
 from pdojo.transforms.history import STRIDE, Place, make
 from pdojo.transforms.move import Move
+from pdojo.transforms.registry import transformation
 from pdojo.transforms.trace import Step
 
 TOY = machine("toy")
@@ -227,3 +230,20 @@ def test_a_mark_is_returned_to_whether_its_program_is_kept_or_not(keeps: bool, a
         game.apply_all(MOVES[at:])
         assert is_sound()
     assert texts(game) == expected
+
+
+def test_a_malformed_program_in_place_is_found_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rewrite(_: object, __: Program, site: Scope, ___: object) -> None:
+        site.op.properties["extent"] = IntegerAttr(0, IndexType())
+
+    monkeypatch.setattr(transformation("unroll"), "rewrite", rewrite)
+    game = Game(parse(), TOY)
+    with game.in_place() as is_sound:
+        game.apply("unroll@y:1")
+        assert not is_sound()
+    again = Game(parse(), TOY)
+    with pytest.raises(IllegalMove, match="at least one iteration"):
+        again.at_once(lambda: again.apply("unroll@y:1"))
+    assert not again.trace.steps
+    (skipped,) = again.replay(game.trace.steps)
+    assert "at least one iteration" in skipped.why
