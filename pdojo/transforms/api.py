@@ -44,7 +44,7 @@ from pdojo.dialect.rewriting import (
 from pdojo.dialect.rules import hints as hint_rules
 from pdojo.dialect.rules.async_copies import async_copy_problem
 from pdojo.dialect.rules.atomics import atomics_needed, atomics_problem
-from pdojo.dialect.rules.capacity import LIMITED, MOST_STATEMENTS, UNKNOWN, overflow, unrolled
+from pdojo.dialect.rules.capacity import LIMITED, MOST_STATEMENTS, UNKNOWN, is_full, overflow, unrolled
 from pdojo.dialect.rules.conditions import conditions_of
 from pdojo.dialect.rules.frames import frame_problem
 from pdojo.dialect.rules.hardware_loops import has_extremum, loop_limits
@@ -213,6 +213,7 @@ __all__ = [
     "index_bounds",
     "instances_of",
     "is_float",
+    "is_full",
     "is_in_grid",
     "is_special",
     "is_used",

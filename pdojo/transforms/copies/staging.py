@@ -40,6 +40,7 @@ from pdojo.transforms.api import (
     foresee,
     fresh_id,
     index_bounds,
+    is_full,
     is_special,
     is_used,
     rehearse,
@@ -89,8 +90,8 @@ class Staging(Transformation[Scope]):
         """The reason why the copy would lack needed elements, or write back wrong ones; None if neither."""
 
     def argues(self, program: Program, site: Scope) -> bool:
-        """False for shared memory, which belongs to a block, and registers, which belong to one thread."""
-        return self.location not in (Memory.SHARED.value, Memory.REGISTER.value)
+        """False for shared memory, which belongs to a block."""
+        return self.location != Memory.SHARED.value
 
     def adds(self, program: Program, site: Scope) -> int:
         """Bytes of one copy; 0 on the heap."""
@@ -100,7 +101,11 @@ class Staging(Transformation[Scope]):
         copy = self.plan(site, array)
         return 0 if isinstance(copy, Reason) else prod(copy.extents) * byte_width(array.dtype)
 
-    promises: ClassVar = Promises(conditions=argues, adds=adds)
+    def grows(self, program: Program, site: Scope) -> bool:
+        """True if the memory of the copy may be too small."""
+        return is_full(program, self.adds(program, site), Memory(self.location))
+
+    promises: ClassVar = Promises(conditions=argues, grows=grows, adds=adds)
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
@@ -217,11 +222,14 @@ class Staging(Transformation[Scope]):
         races now. One place of the copy is one element of the source, so iterations that race for the copy race for the
         source now. And every element copied in has a value, because the scope now reads it before it writes it. But
         scopes of a copy nest are sequential: registers need unrolled ones, and iterations of mapped scopes may have
-        memory of their own.
+        memory of their own. A copy in registers is used by one thread, whose iteration indexes it unless it is the only
+        one.
         """
-        known = (bool(copy.whole) and self.reads_first(site, copy)) or self.only_reads(copy)
+        known = (bool(copy.whole) and self.reads_first(program, site, copy)) or self.only_reads(copy)
         buffer = copy.source.buffer
         depends = bool(copy.extents) and (buffer.memory is Memory.REGISTER or any(buffer.reuse))
+        if self.location == Memory.REGISTER.value:
+            depends = depends or any(s.mapping.is_threaded and s.extent == 1 for s in site.chain)
         return known and not (depends or is_special(program) or self._strides(program, site, copy))
 
     def only_reads(self, copy: Copy) -> bool:  # for subclasses
@@ -239,7 +247,7 @@ class Staging(Transformation[Scope]):
         )
 
     @abstractmethod
-    def reads_first(self, site: Scope, copy: Copy) -> bool:
+    def reads_first(self, program: Program, site: Scope, copy: Copy) -> bool:
         """Whether the scope certainly reads every element that is copied in before it writes it."""
 
     def beyond(self, after: Program, site: Scope, copy: Array) -> Reason | None:  # for subclasses
@@ -402,7 +410,7 @@ class StageIn(Staging):
                     return Reason(f"the scope writes what it reads of '{copy.source.name}'", str(conflict))
         return None
 
-    def reads_first(self, site: Scope, copy: Copy) -> bool:
+    def reads_first(self, program: Program, site: Scope, copy: Copy) -> bool:
         """True: the scope writes no element that it reads in an iteration."""
         return True
 
@@ -463,10 +471,10 @@ class StageOut(Staging):
         needed = uninitialised([u for u in uses if u.access.array is copy.source], site.depth)
         return "w" if needed is None else "rw"
 
-    def reads_first(self, site: Scope, copy: Copy) -> bool:
-        """True if the scope only accumulates: the first access to an element reads it."""
-        accesses = self.accesses(site, copy.source)
-        return all(leaf.accumulate is not None for leaf, access in accesses if access is leaf.output)
+    def reads_first(self, program: Program, site: Scope, copy: Copy) -> bool:
+        """True if the scope only accumulates, so that the first access reads the element, or if none is copied in."""
+        writes = [leaf for leaf, access in self.accesses(site, copy.source) if access is leaf.output]
+        return all(leaf.accumulate for leaf in writes) or self.directions(program, site, copy) == "w"
 
     def legality(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
         """Requires memory of the array alone, one place in the copy per element, and that all copied back is
