@@ -16,7 +16,8 @@ from pdojo.dialect.flow.integer_sets import Reach, bounds_over_domain, unreached
 from pdojo.dialect.flow.inversion import Equation, solve
 from pdojo.dialect.flow.origins import any_of, element_uses, instances_of, number_of
 from pdojo.dialect.flow.program import Conflict, Program
-from pdojo.dialect.flow.shortcut import is_used
+from pdojo.dialect.flow.shortcut import Answer, answered, is_used
+from pdojo.dialect.flow.storage_check import StorageQuestion
 from pdojo.dialect.flow.uses import Use, describe_use, remapped_chain, uses_of
 from pdojo.dialect.flow.webs import web_of, webs_of
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, accumulates, byte_width, identity_value, is_float
@@ -113,6 +114,7 @@ __all__ = [
     "STREAMING",
     "UNKNOWN",
     "Access",
+    "Answer",
     "Array",
     "Attribute",
     "Buffer",
@@ -156,6 +158,7 @@ __all__ = [
     "ScopeOp",
     "Site",
     "StatementOp",
+    "StorageQuestion",
     "Stride",
     "StringAttr",
     "Swizzle",
@@ -166,6 +169,7 @@ __all__ = [
     "Witness",
     "accesses_of",
     "accumulates",
+    "answered",
     "any_of",
     "async_copy_problem",
     "async_problem",
