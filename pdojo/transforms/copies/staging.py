@@ -89,23 +89,14 @@ class Staging(Transformation[Scope]):
     def legality(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
         """The reason why the copy would lack needed elements, or write back wrong ones; None if neither."""
 
-    def argues(self, program: Program, site: Scope) -> bool:
-        """False for shared memory, which belongs to a block."""
-        return self.location != Memory.SHARED.value
-
-    def adds(self, program: Program, site: Scope) -> int:
-        """Bytes of one copy; 0 on the heap."""
-        if Memory(self.location) is Memory.HEAP:
-            return 0
-        array = program.nest.arrays[self.array]
-        copy = self.plan(site, array)
-        return 0 if isinstance(copy, Reason) else prod(copy.extents) * byte_width(array.dtype)
-
     def grows(self, program: Program, site: Scope) -> bool:
         """True if the memory of the copy may be too small."""
-        return is_full(program, self.adds(program, site), Memory(self.location))
+        array = program.nest.arrays[self.array]
+        copy = self.plan(site, array)
+        assert isinstance(copy, Copy)
+        return is_full(program, prod(copy.extents) * byte_width(array.dtype), Memory(self.location))
 
-    promises: ClassVar = Promises(conditions=argues, grows=grows, adds=adds)
+    promises: ClassVar = Promises(conditions=True, grows=grows)
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
@@ -222,14 +213,13 @@ class Staging(Transformation[Scope]):
         races now. One place of the copy is one element of the source, so iterations that race for the copy race for the
         source now. And every element copied in has a value, because the scope now reads it before it writes it. But
         scopes of a copy nest are sequential: registers need unrolled ones, and iterations of mapped scopes may have
-        memory of their own. A copy in registers is used by one thread, whose iteration indexes it unless it is the only
-        one.
+        memory of their own. One thread uses a copy in registers; its iteration indexes it, unless it has no other.
         """
         known = (bool(copy.whole) and self.reads_first(program, site, copy)) or self.only_reads(copy)
         buffer = copy.source.buffer
         depends = bool(copy.extents) and (buffer.memory is Memory.REGISTER or any(buffer.reuse))
-        if self.location == Memory.REGISTER.value:
-            depends = depends or any(s.mapping.is_threaded and s.extent == 1 for s in site.chain)
+        single = any(s.mapping.is_threaded and s.extent == 1 for s in site.chain)
+        depends = depends or (self.location == Memory.REGISTER.value and single)
         return known and not (depends or is_special(program) or self._strides(program, site, copy))
 
     def only_reads(self, copy: Copy) -> bool:  # for subclasses
