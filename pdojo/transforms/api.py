@@ -18,7 +18,8 @@ from pdojo.dialect.flow.integer_sets import Reach, bounds_over_domain, unreached
 from pdojo.dialect.flow.inversion import Equation, solve
 from pdojo.dialect.flow.origins import any_of, element_uses, instances_of, number_of
 from pdojo.dialect.flow.program import Conflict, Program
-from pdojo.dialect.flow.shortcut import is_used
+from pdojo.dialect.flow.shortcut import Answer, answered, is_used
+from pdojo.dialect.flow.storage_check import StorageQuestion
 from pdojo.dialect.flow.uses import Use, describe_use, remapped_chain, uses_of
 from pdojo.dialect.flow.webs import web_of, webs_of
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, accumulates, byte_width, identity_value, is_float
@@ -47,7 +48,7 @@ from pdojo.dialect.rewriting import (
 from pdojo.dialect.rules import hints as hint_rules
 from pdojo.dialect.rules.async_copies import async_copy_problem
 from pdojo.dialect.rules.atomics import atomics_needed, atomics_problem
-from pdojo.dialect.rules.capacity import LIMITED, MOST_STATEMENTS, UNKNOWN, overflow, unrolled
+from pdojo.dialect.rules.capacity import LIMITED, MOST_STATEMENTS, UNKNOWN, is_full, overflow, unrolled
 from pdojo.dialect.rules.conditions import conditions_of
 from pdojo.dialect.rules.frames import frame_problem
 from pdojo.dialect.rules.hardware_loops import has_extremum, loop_limits

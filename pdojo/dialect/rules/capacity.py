@@ -105,12 +105,16 @@ def is_long(program: Program) -> bool:
     return load.statements > MOST_STATEMENTS // 2 or load.iterations > MOST_STATEMENTS
 
 
-def is_full(program: Program, added: int = 0) -> bool:
-    """Whether a memory is too small for all its buffers and `added` bytes at once, so that moves may exceed it."""
+def is_full(program: Program, added: int = 0, only: Memory | None = None) -> bool:
+    """Whether a memory is too small for all its buffers and `added` bytes at once, so that moves may exceed it.
+
+    `only` is the memory that gets the bytes (None: any).
+    """
     load = load_of(program)
     return any(
         total + added and (limit := limit_of(program.machine, memory)) is not None and total + added > limit
         for memory, total in ((Memory.STACK, load.stack), (Memory.REGISTER, load.registers))
+        if only in (None, memory)
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from math import prod
 from typing import TypeAlias
 
@@ -52,12 +52,12 @@ class Instance:
     @property
     def element(self) -> Element:
         """The array and the index."""
-        return self.use.access.array.name, tuple(e.evaluate(self.iteration) for e in self.use.access.index)
+        return self.use.access.array.name, tuple([e.evaluate(self.iteration) for e in self.use.access.index])
 
     @property
     def cell(self) -> tuple[int, ...]:
         """The place in memory."""
-        return tuple(e.evaluate(self.iteration) for e in self.use.cell)
+        return tuple([e.evaluate(self.iteration) for e in self.use.cell])
 
 
 def overwritten(question: StorageQuestion) -> Answer[Reason | None] | None:
@@ -74,18 +74,15 @@ def overwritten(question: StorageQuestion) -> Answer[Reason | None] | None:
 def lost_value(uses: Sequence[Use]) -> tuple[Instance, Instance] | None:
     """A read of a written element, and the write that overwrites it in between; None if none was found."""
     written: set[Element] = set()
-    present: dict[tuple[int, ...], Instance] = {}
+    present: dict[tuple[int, ...], tuple[Instance, Element]] = {}
     for instance in _first_iterations(uses):
-        use = instance.use
-        if use.reads:
-            found = present.get(instance.cell)
-            element = instance.element
-            lost = found is not None and element in written and found.element != element
-            if found is not None and lost and not _written_between(uses, found, instance):
-                return instance, found
+        use, element, cell = instance.use, instance.element, instance.cell
+        found = present.get(cell) if use.reads and element in written else None
+        if found is not None and found[1] != element and not _written_between(uses, found[0], instance):
+            return instance, found[0]
         if use.writes:
-            written.add(instance.element)
-            present[instance.cell] = instance
+            written.add(element)
+            present[cell] = instance, element
     return None
 
 
@@ -93,14 +90,11 @@ def _first_iterations(uses: Sequence[Use]) -> list[Instance]:
     """The instances to run, in order; within a statement the reads come first."""
     found: list[tuple[tuple[int, ...], Instance]] = []
     for use, values in zip(uses, _iterations(uses), strict=True):
-        leaf = use.leaf
-        path = node_path(leaf)
+        guards, (start, *path) = use.leaf.guards, node_path(use.leaf)
         for iteration in product(*values):
-            if all(g.evaluate(iteration) >= 0 for g in leaf.guards):
-                time = [path[0]]
-                for value, position in zip(iteration, path[1:], strict=True):
-                    time += (value, position)
-                found.append(((*time, use.writes), Instance(use, iteration)))
+            if not guards or all(g.evaluate(iteration) >= 0 for g in guards):
+                time = (start, *chain.from_iterable(zip(iteration, path, strict=True)), use.writes)
+                found.append((time, Instance(use, iteration)))
     found.sort(key=lambda entry: entry[0])
     return [instance for _, instance in found]
 

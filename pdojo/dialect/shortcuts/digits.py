@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import islice, product
 from math import gcd
 
 from pdojo.dialect.affine import Div, Expr, Lookup
 from pdojo.dialect.flow.collision import AFTER, ANY, BEFORE, EQUAL, Domain, Query, Witness, holds
 from pdojo.dialect.flow.shortcut import Answer
+
+MOST_GUESSES = 3**6
+"""Most guesses at a place."""
 
 
 def apart(query: Query) -> Answer[Witness | None] | None:
@@ -158,7 +161,7 @@ def guesses(query: Query) -> Iterator[Witness]:
     inner = all(len(zero) > len(pairs) for zero in zeros)
     for one, other in (zeros,) if starts == zeros else (zeros, starts):
         outer = [max(a, b) for a, b, _ in zip(one, other, pairs, strict=False)]
-        for head in product(*pairs) if len(pairs) < 7 else ():
+        for head in islice(product(*pairs), MOST_GUESSES):
             first = (*(k + a for k, (a, _) in zip(outer, head, strict=True)), *one[len(pairs) :])
             second = (*(k + b for k, (_, b) in zip(outer, head, strict=True)), *other[len(pairs) :])
             yield Witness(first, second)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
+from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.flow.coverage import common_depth, cover_together, covers, reaches
 from pdojo.dialect.flow.flows import Uninitialised
 from pdojo.dialect.flow.integer_sets import bounded
@@ -39,6 +40,10 @@ def obvious(question: ValueQuestion[Any]) -> Answer[Any] | None:
             return Answer(None) if are_covered(uses, uses) else None
         case "unwritten":
             return Answer(None) if are_covered(uses, [uses[first]]) else None
+        case "stray":
+            return Answer(None) if comes_from(uses, *question.parameters) else None
+        case "change":
+            return Answer(None) if stays(uses, *question.parameters) else None
         case _:
             return None
 
@@ -111,7 +116,8 @@ def are_covered(uses: Sequence[Use], reads: Sequence[Use]) -> bool:
 def latest_write(uses: Sequence[Use], read: int) -> int | None:
     """The use that certainly writes last before every instance of a read; None if that is not obvious.
 
-    It is the last write before the read in the text, and no other write stands with the read or between the two.
+    It is the last write before the read in the text, and no other write stands with the read or between the two, but
+    for one by the reading statement to the same element, which tells the iteration.
     """
     reader = uses[read].leaf
     before = [k for k, u in enumerate(uses) if u.writes and u.leaf.order < reader.order]
@@ -120,8 +126,63 @@ def latest_write(uses: Sequence[Use], read: int) -> int | None:
         return None
     depth = common_depth((uses[found].leaf, reader))
     # A statement writes after it has read.
-    others = (u.leaf for u in uses if u.writes and (u.leaf is not reader or reader.depth > depth))
+    again = [u for u in uses if u.leaf is reader and u.access.index == uses[read].access.index and _tells(u, depth)]
+    others = (u.leaf for u in uses if u.writes and u not in again and (u.leaf is not reader or reader.depth > depth))
     return None if any(_place(leaf, reader, depth) == 0 for leaf in others) else found
+
+
+def comes_from(uses: Sequence[Use], read: int, write: int, at: Sequence[Expr]) -> bool:
+    """Whether every instance of a read certainly gets the value of a write's iteration `at`.
+
+    The write is the latest one, in the same iteration of the common scopes, and each other variable of it stands alone
+    in some dimension, so that the element tells the iteration.
+    """
+    writer, reader = uses[write], uses[read].leaf
+    if not _touches(writer, at, uses[read]) or latest_write(uses, read) != write:
+        return False
+    shared = common_depth((writer.leaf, reader))
+    single = (d for d in range(shared, writer.leaf.depth) if writer.leaf.extents[d] == 1)
+    return _tells(writer, shared) and all(at[d] == const(0) for d in single)
+
+
+def _tells(use: Use, shared: int) -> bool:
+    """Whether the element tells the iteration, among those in one iteration of the `shared` outermost scopes.
+
+    It does if each other variable stands alone in some dimension.
+    """
+    own = [{v for v in e.variables() if v >= shared} for e in use.access.index]
+    told = {max(some) for some, e in zip(own, use.access.index, strict=True) if len(some) == 1 and e.is_linear}
+    return all(d in told or use.leaf.extents[d] == 1 for d in range(shared, use.leaf.depth))
+
+
+def stays(uses: Sequence[Use], first: int, second: int, at: Sequence[Expr]) -> bool:
+    """Whether a read certainly has the origin of the read `first` in iteration `at`.
+
+    Both read one element, in one iteration of the common scopes, and no write stands with one of them or between them.
+    """
+    one, other = uses[first].leaf, uses[second].leaf
+    if not (_touches(uses[first], at, uses[second]) and _runs(one, at, other)):
+        return False
+    depth = common_depth((one, other))
+    places = ((_place(use.leaf, one, depth), _place(use.leaf, other, depth)) for use in uses if use.writes)
+    return all(mine is None or theirs is None or mine * theirs > 0 for mine, theirs in places)
+
+
+def _touches(use: Use, at: Sequence[Expr], other: Use) -> bool:
+    """Whether a use in iteration `at` touches the element of another, in one iteration of their common scopes."""
+    around, shared = other.leaf.extents, common_depth((use.leaf, other.leaf))
+    same = all(at[d] == (var(d) if extent > 1 else const(0)) for d, extent in enumerate(around[:shared]))
+    element = (e.substitute(dict(enumerate(at)), around) for e in use.access.index)
+    return same and all(e == wanted for e, wanted in zip(element, other.access.index, strict=True))
+
+
+def _runs(leaf: Leaf, at: Sequence[Expr], other: Leaf) -> bool:
+    """Whether the iteration `at` certainly exists whenever the other statement runs."""
+    ranges = [expression.bounds(other.extents) for expression in at]
+    if any(low < 0 or high >= extent for (low, high), extent in zip(ranges, leaf.extents, strict=True)):
+        return False
+    guards = (guard.substitute(dict(enumerate(at)), other.extents) for guard in leaf.guards)
+    return all(guard in other.guards or guard.bounds(other.extents)[0] >= 0 for guard in guards)
 
 
 def feeds(uses: Sequence[Use], write: int, read: int) -> bool:

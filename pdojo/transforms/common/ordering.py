@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from pdojo.transforms.api import (
     EQUAL,
+    Answer,
     Buffer,
     Conflict,
     Leaf,
@@ -25,12 +26,15 @@ from pdojo.transforms.api import (
     Relation,
     Scope,
     Site,
+    StorageQuestion,
     Transformation,
     Use,
+    answered,
     describe_scope,
     find_race,
     foresee,
     private_scope,
+    uses_of,
 )
 
 Uses: TypeAlias = MappingABC[Leaf, tuple[Use, ...]] | None
@@ -98,12 +102,18 @@ def displaced_buffers(leaves: Iterable[Leaf], depth: int) -> list[Buffer]:
     return list(found)
 
 
-def storage_after(program: Program, move: Move, site: Scope | Leaf, folded: Sequence[Buffer]) -> Reason | None:
-    """The reason why the buffers would lose or share values after the transformation; None if they would not. Exact."""
-    if not folded:
+def storage_after(
+    program: Program, move: Move, site: Scope | Leaf, folded: Sequence[Buffer], whole: Scope | None = None
+) -> Reason | None:
+    """The reason why the buffers would lose or share values after the transformation; None if they would not. Exact.
+
+    Iterations of the scope `whole` stay as they are, in another order.
+    """
+    moved = [buffer for buffer in folded if whole is None or not _lives_in(program, buffer, whole)]
+    if not moved:
         return None
     after = rewritten(program, move, site)
-    for buffer in folded:
+    for buffer in moved:
         violation = after.storage_violation(buffer.names[0], buffer.reuse)
         if violation is not None:
             return violation
@@ -113,21 +123,35 @@ def storage_after(program: Program, move: Move, site: Scope | Leaf, folded: Sequ
     return None
 
 
+def _lives_in(program: Program, buffer: Buffer, scope: Scope) -> bool:
+    """Whether each value of a temporary is certainly written and read in one iteration of a scope, all in order.
+
+    Then no order of the iterations loses a value, because no other one comes between, nor brings in another value.
+    """
+    uses = uses_of(program.nest, buffer.names[0], buffer.reuse)
+    inside = all(scope in use.chain for use in uses)
+    in_order = all(s.mapping in (Mapping.SEQUENTIAL, Mapping.UNROLL) for use in uses for s in use.chain)
+    question = StorageQuestion(uses, buffer.reuse, scope.depth, None)
+    kept = inside and in_order and buffer.op is not None
+    return kept and answered("storage at first sight", question) == Answer(None)
+
+
 def reordered(
     program: Program,
     move: Move,
     site: Scope | Leaf,
     folded: Sequence[Buffer],
     ask: Callable[[Uses], Conflict | None],
+    whole: Scope | None = None,
 ) -> Conflict | Reason | None:
     """The reason why a transformation may not reorder the instances; None if it may.
 
     `ask` finds a conflict between instances whose order the transformation reverses. `folded` are the buffers whose
-    cells may hold several elements and whose order of uses changes.
+    cells may hold several elements and whose order of uses changes; `whole` is that of `storage_after`.
     """
     conflict = ask(None)
     if conflict is None:
         return None
     if conflict.first_access.array.buffer in folded:
         conflict = ask(program.element_uses)
-    return storage_after(program, move, site, folded) if conflict is None else conflict
+    return storage_after(program, move, site, folded, whole) if conflict is None else conflict

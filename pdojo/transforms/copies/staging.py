@@ -40,6 +40,7 @@ from pdojo.transforms.api import (
     foresee,
     fresh_id,
     index_bounds,
+    is_full,
     is_special,
     is_used,
     rehearse,
@@ -87,19 +88,14 @@ class Staging(Transformation[Scope]):
     def legality(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
         """The reason why the copy would lack needed elements, or write back wrong ones; None if neither."""
 
-    def argues(self, program: Program, site: Scope) -> bool:
-        """False for shared memory, which belongs to a block, and registers, which belong to one thread."""
-        return self.location not in (Memory.SHARED.value, Memory.REGISTER.value)
-
-    def adds(self, program: Program, site: Scope) -> int:
-        """Bytes of one copy; 0 on the heap."""
-        if Memory(self.location) is Memory.HEAP:
-            return 0
+    def grows(self, program: Program, site: Scope) -> bool:
+        """True if the memory of the copy may be too small."""
         array = program.nest.arrays[self.array]
         copy = self.plan(site, array)
-        return 0 if isinstance(copy, Reason) else prod(copy.extents) * byte_width(array.dtype)
+        assert isinstance(copy, Copy)
+        return is_full(program, prod(copy.extents) * byte_width(array.dtype), Memory(self.location))
 
-    promises: ClassVar = Promises(conditions=argues, adds=adds)
+    promises: ClassVar = Promises(conditions=True, grows=grows)
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
@@ -216,11 +212,13 @@ class Staging(Transformation[Scope]):
         races now. Each place of the copy is one element of the source, so iterations that race on the copy race on the
         source already. And every element copied in has a value, because the scope now reads it before it writes it.
         But scopes of a copy nest are sequential: registers need unrolled ones, and iterations of mapped scopes may
-        have memory of their own.
+        have memory of their own. One thread uses a copy in registers; its iteration indexes it, unless it has no other.
         """
-        known = (bool(copy.whole) and self.reads_first(site, copy)) or self.only_reads(copy)
+        known = (bool(copy.whole) and self.reads_first(program, site, copy)) or self.only_reads(copy)
         buffer = copy.source.buffer
         depends = bool(copy.extents) and (buffer.memory is Memory.REGISTER or any(buffer.reuse))
+        single = any(s.mapping.is_threaded and s.extent == 1 for s in site.chain)
+        depends = depends or (self.location == Memory.REGISTER.value and single)
         return known and not (depends or is_special(program) or self._strides(program, site, copy))
 
     def only_reads(self, copy: Copy) -> bool:  # for subclasses
@@ -238,7 +236,7 @@ class Staging(Transformation[Scope]):
         )
 
     @abstractmethod
-    def reads_first(self, site: Scope, copy: Copy) -> bool:
+    def reads_first(self, program: Program, site: Scope, copy: Copy) -> bool:
         """Whether the scope certainly reads every element that is copied in before it writes it."""
 
     def beyond(self, after: Program, site: Scope, copy: Array) -> Reason | None:  # for subclasses
@@ -400,7 +398,7 @@ class StageIn(Staging):
                     return Reason(f"the scope writes what it reads of '{copy.source.name}'", str(conflict))
         return None
 
-    def reads_first(self, site: Scope, copy: Copy) -> bool:
+    def reads_first(self, program: Program, site: Scope, copy: Copy) -> bool:
         """True: the scope writes no element that it reads in an iteration."""
         return True
 
@@ -461,10 +459,10 @@ class StageOut(Staging):
         needed = uninitialised([u for u in uses if u.access.array is copy.source], site.depth)
         return "w" if needed is None else "rw"
 
-    def reads_first(self, site: Scope, copy: Copy) -> bool:
-        """True if the scope only accumulates: the first access to an element reads it."""
-        accesses = self.accesses(site, copy.source)
-        return all(leaf.accumulate is not None for leaf, access in accesses if access is leaf.output)
+    def reads_first(self, program: Program, site: Scope, copy: Copy) -> bool:
+        """True if the scope only accumulates, so that the first access reads the element, or if none is copied in."""
+        writes = [leaf for leaf, access in self.accesses(site, copy.source) if access is leaf.output]
+        return all(leaf.accumulate for leaf in writes) or self.directions(program, site, copy) == "w"
 
     def legality(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
         """Requires memory of the array's own, one place in the copy per element, all that is copied back written."""

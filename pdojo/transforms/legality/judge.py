@@ -111,8 +111,8 @@ class Legality:
 
         The move is made on a copy; `in_place`, on the program itself, which is then invalid, even if IllegalMove is
         raised (`releases` as in `perform`). `before` are the conditions of the latest program that was checked; then
-        conditions that the move's check proves are not checked, and stay as in that program, nor is the program verified:
-        the caller verifies both after its last move, or makes the moves again. Without them, all are.
+        conditions that the move's check proves are not checked, and stay as in that program, nor is the program
+        verified: the caller verifies both after its last move, or makes the moves again. Without them, all are.
 
         Raises IllegalMove for an illegal move, and for one whose check is wrong, since the program after it is invalid.
         """

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar, Self
 
+from pdojo.errors import Undecided
 from pdojo.transforms.api import (
     ACCUMULATIONS,
     BEFORE,
@@ -14,11 +16,13 @@ from pdojo.transforms.api import (
     Access,
     Leaf,
     Mapping,
+    Memory,
     Numerics,
     Program,
     Promises,
     Reason,
     Scope,
+    accesses_of,
     async_copy_problem,
     byte_width,
     describe_access,
@@ -91,7 +95,6 @@ class Parallelize(MapScope):
     """
 
     name: ClassVar[str] = "parallelize"
-    promises: ClassVar = Promises(is_local=True)
     mapping: ClassVar = Mapping.PARALLEL
 
     @classmethod
@@ -99,6 +102,29 @@ class Parallelize(MapScope):
         """Sequential scopes, if the machine has parallel scopes and several threads."""
         if program.machine.has_parallel_scopes and program.machine.threads > 1:
             yield from super().candidates(program)
+
+    def argues(self, program: Program, site: Scope) -> bool:
+        """True if buffers inside have a cell per element, or one slot per lane and all uses inside, and keep values.
+
+        Copies for each iteration are all that the mapping adds to cells, so lanes inside and sizes stay; with all uses
+        inside, no frame has a copy that another one needs. The check asks about races. Registers belong to one thread,
+        and hints depend on alignment: both are left to `conditions`.
+        """
+        leaves = {*site.leaves}
+        for buffer in {access.array.buffer for leaf in leaves for access in leaf.accesses}:
+            if buffer.memory is Memory.REGISTER or any(slots > 1 for slots in buffer.reuse):
+                return False
+            users = accesses_of(program.nest, buffer) if any(buffer.reuse) else ()
+            if any(leaf not in leaves or access.hints.data for leaf, access in users):
+                return False
+            with suppress(Undecided):
+                mapped = {site: Mapping.PARALLEL}
+                if not users or program.storage_violation(buffer.names[0], buffer.reuse, mapped) is None:
+                    continue
+            return False
+        return True
+
+    promises: ClassVar = Promises(conditions=argues, grows=False, is_local=True)
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
         """Requires a machine with parallel scopes, no mapped scopes around or inside, and no race."""

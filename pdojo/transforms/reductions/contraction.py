@@ -84,6 +84,20 @@ class Contract(Transformation[Leaf]):
             return Reason(f"accesses to '{term.array.name}' have hints, which would be lost; clear them first")
         return None
 
+    def argues(self, program: Program, site: Leaf) -> bool:
+        """True if a product of other arrays, all of one type, precedes: the sum reads its operands one statement later.
+
+        Only the sum comes between, which writes none of them, and the product's temporary is used no more.
+        """
+        product, into = program.nest.previous_sibling(site), site.output.array
+        if site.function == "arith.mulf" or not isinstance(product, Leaf):
+            return False
+        operands = (*product.inputs, *site.inputs)
+        alike = all(isinstance(i, Access) and i.array.dtype == into.dtype for i in operands)
+        return alike and all(access.array.buffer is not into.buffer for access in product.reads)
+
+    promises: ClassVar = Promises(conditions=argues, grows=False)
+
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
         """One rounding instead of two."""
         return Numerics.CONTRACTS

@@ -88,7 +88,7 @@ class SwapScopes(Transformation[Scope]):
                 found = program.conflict(leaves, leaves, (*outside, ANY, BEFORE), racing=racing, uses=uses)
             return found
 
-        found = reordered(program, self, site, folded_buffers(leaves), turned)
+        found = reordered(program, self, site, folded_buffers(leaves), turned, inner)
         if isinstance(found, Conflict):
             return carried("a dependence would be turned round", found)
         return found
