@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping as MappingABC
 from collections.abc import Sequence
+from typing import NoReturn
 
-from pdojo.dialect.affine import Expr, lookups_in
+from pdojo.dialect.affine import Expr, lookups_in, sizes_in
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.exception import KernelVerifyException, fail
 from pdojo.dialect.flow.dependent import dependent_iteration, describe_dependence
-from pdojo.dialect.flow.integer_sets import bounds_over_domain
+from pdojo.dialect.flow.integer_sets import bounds_over_domain, domain_constraints, sample, spell, variables
 from pdojo.dialect.functions import accumulates, check_types
 from pdojo.dialect.ops import Swizzle
 from pdojo.dialect.reason import Reason
@@ -134,9 +135,36 @@ def _verify_lookups(leaf: Leaf) -> None:
 def _verify_bounds(leaf: Leaf, access: Access, dimension: int, expression: Expr) -> None:
     extent = access.array.shape[dimension]
     low, high = index_bounds(leaf, expression, extent)
+    if access.array.buffer.sized and low >= 0 and high < extent:
+        # How far the index is beyond an extent that depends on sizes.
+        of_sizes = access.array.buffer.sized[dimension]
+        beyond = index_bounds(leaf, expression - of_sizes + extent, extent)[1] - extent
+        if not of_sizes.is_constant and beyond >= 0:
+            _fail_beyond(leaf, access, dimension, beyond)
     if low < 0 or high >= extent:
         fail(
             leaf.op,
             f"access {describe_access(access)} is out of bounds: dimension {dimension} of '{access.array.name}' has "
             f"extent {extent}, the index runs from {low} to {high}",
         )
+
+
+def _fail_beyond(leaf: Leaf, access: Access, dimension: int, beyond: int) -> NoReturn:
+    """Fail for an index that is `beyond` elements after the last one of a dimension whose extent depends on sizes."""
+    extent, index = access.array.buffer.extents[dimension], access.index[dimension]
+    names, sizes = variables("i", leaf.depth), sizes_in((extent, index, *leaf.guards))
+    there = [*domain_constraints(leaf.extents, leaf.guards, names), f"{spell(index - extent, names)} >= 0"]
+    places = [spell(size.expression, names) for size in sizes]
+    point = sample(
+        [*names, *(f"n{k}" for k in range(len(sizes)))], [*there, *(f"n{k} = {p}" for k, p in enumerate(places))]
+    )
+    at = (
+        ""
+        if point is None
+        else " at " + ", ".join(f"{s.name} = {v}" for s, v in zip(sizes, point[leaf.depth :], strict=True))
+    )
+    fail(
+        leaf.op,
+        f"access {describe_access(access)} is out of bounds{at}: dimension {dimension} of '{access.array.name}' has "
+        f"extent {extent.render(str)}, the index runs up to {beyond + 1} beyond its end",
+    )
