@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.dialect.affine import Expr, var
-from pdojo.dialect.flow.integer_sets import bounded, coordinates, domain_constraints, place_constraints, read_set, spell, variables
+from pdojo.dialect.flow.integer_sets import (
+    bounded,
+    coordinates,
+    domain_constraints,
+    place_constraints,
+    read_set,
+    spell,
+    variables,
+)
 from pdojo.dialect.flow.shortcut import decided
 from pdojo.dialect.flow.uses import Use
 from pdojo.dialect.view.nest import Leaf

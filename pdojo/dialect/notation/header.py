@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import DictionaryAttr, MemRefType, StringAttr
+from xdsl.dialects.builtin import DictionaryAttr, MemRefType
 from xdsl.ir import Attribute
 
-from pdojo.dialect.affine import Expr, Size, size_problem, sizes_in
+from pdojo.dialect.affine import Expr, Size, size_problem
 from pdojo.dialect.attributes import Intent, Memory, Numerics
 from pdojo.dialect.functions import DTYPES, byte_width
 from pdojo.dialect.index_maps import memref_of, shape_map
@@ -361,19 +361,8 @@ def build_kernel(cursor: Cursor, header: Header) -> tuple[KernelOp, dict[str, Na
     for row, tokens, host in (*hosted, *own):
         names = [t.text for t in tokens]
         constant = row.constant and host is None
-        own_sizes = sizes_in(row.shape)
-        buffer = BufferOp(
-            names,
-            row.type,
-            row.memory,
-            row.reuse,
-            host,
-            row.hints,
-            row.swizzles,
-            constant=constant,
-            extents=shape_map(row.shape, own_sizes),
-            sizes=[StringAttr(size.name) for size in own_sizes],
-        )
+        facts = row.memory, row.reuse, host, row.hints, row.swizzles
+        buffer = BufferOp.of(names, row.dtype, row.shape, *facts, constant=constant)
         kernel.body.block.add_op(buffer)
         buffers.append((buffer, row.span))
         for name, value in zip(names, buffer.arrays, strict=True):

@@ -43,7 +43,7 @@ from xdsl.traits import (
     SymbolOpInterface,
 )
 
-from pdojo.dialect.affine import Size
+from pdojo.dialect.affine import Expr, Size, sizes_in
 from pdojo.dialect.attributes import (
     Intent,
     IntentAttr,
@@ -52,6 +52,7 @@ from pdojo.dialect.attributes import (
     Numerics,
     NumericsAttr,
 )
+from pdojo.dialect.index_maps import memref_of, shape_map
 from pdojo.dialect.names import name_problem
 from pdojo.dialect.narrowing import is_memref, is_table
 from pdojo.dialect.syntax import (
@@ -274,8 +275,6 @@ class BufferOp(IRDLOperation):
         swizzles: Mapping[int, Swizzle] | None = None,
         *,
         constant: bool = False,
-        extents: AffineMapAttr | None = None,
-        sizes: Sequence[StringAttr] = (),
     ) -> None:
         super().__init__(
             operands=[host],
@@ -285,14 +284,33 @@ class BufferOp(IRDLOperation):
                 "swizzle": swizzle_attr(swizzles or {}),
                 "memory": MemoryAttr(memory),
                 "constant": UnitAttr() if constant else None,
-                "extents": extents if sizes else None,
-                "sizes": ArrayAttr(sizes) if sizes else None,
                 "hints": hints if hints is not None and hints.data else None,
             },
             result_types=[[array_type] * len(names)],
         )
         for result, name in zip(self.arrays, names, strict=True):
             _hint(result, name)
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str],
+        dtype: str,
+        extents: Sequence[Expr],
+        memory: Memory = Memory.HEAP,
+        reuse: Sequence[int] | None = None,
+        host: SSAValue | None = None,
+        hints: DictionaryAttr | None = None,
+        swizzles: Mapping[int, Swizzle] | None = None,
+        *,
+        constant: bool = False,
+    ) -> BufferOp:
+        """The declaration of arrays whose extents are expressions of sizes."""
+        sizes, kind = sizes_in(extents), memref_of(dtype, extents)
+        made = cls(names, kind, memory, reuse, host, hints, swizzles, constant=constant)
+        if sizes:
+            made.extents, made.sizes = shape_map(extents, sizes), ArrayAttr(StringAttr(s.name) for s in sizes)
+        return made
 
     @property
     def array_type(self) -> MemRefType[Attribute]:

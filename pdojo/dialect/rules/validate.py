@@ -12,7 +12,15 @@ from collections.abc import Sequence
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.flow.coverage import fills
 from pdojo.dialect.flow.flows import uninitialised
-from pdojo.dialect.flow.integer_sets import bounded, coordinates, domain_constraints, place_constraints, read_set, spell, variables
+from pdojo.dialect.flow.integer_sets import (
+    bounded,
+    coordinates,
+    domain_constraints,
+    place_constraints,
+    read_set,
+    spell,
+    variables,
+)
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.flow.shortcut import is_used
 from pdojo.dialect.flow.uses import describe_use, uses_of

@@ -16,7 +16,6 @@ from pdojo.transforms.api import (
     Expr,
     Input,
     Mapping,
-    MemRefType,
     Move,
     PatternRewriter,
     Program,
@@ -26,6 +25,7 @@ from pdojo.transforms.api import (
     accesses_of,
     bytes_in_memory,
     chain_ops,
+    const,
     describe_access,
     floordiv,
     index_bounds,
@@ -44,7 +44,7 @@ Reindexed: TypeAlias = Callable[[Sequence[Expr], Sequence[int]], tuple[Expr, ...
 def redeclare(
     program: Program,
     buffer: Buffer,
-    shape: Sequence[int],
+    extents: Sequence[Expr],
     slots: Sequence[int],
     index: Reindexed,
     rewriter: PatternRewriter,
@@ -53,8 +53,7 @@ def redeclare(
     old = buffer.op
     assert old is not None
     names = names_of(old.array_names)
-    kind = MemRefType(old.array_type.element_type, shape)
-    new = BufferOp(names, kind, buffer.memory, slots, constant=buffer.constant)
+    new = BufferOp.of(names, buffer.dtype, extents, buffer.memory, slots, constant=buffer.constant)
 
     def reindexed(value: Input, extents: Sequence[int]) -> Input:
         if isinstance(value, Access) and value.array.buffer is buffer:
@@ -122,8 +121,19 @@ def _keeps_bytes(program: Program, site: Dimension, *, padded: bool = False) -> 
     return not padded and not (buffer.reuse[site.index] and lanes)
 
 
-def _replaced(values: Sequence[int], at: int, count: int, by: Sequence[int]) -> tuple[int, ...]:
+def _replaced(values: Sequence[Expr], at: int, count: int, by: Sequence[Expr]) -> tuple[Expr, ...]:
     return (*values[:at], *by, *values[at + count :])
+
+
+def _greatest(extents: Sequence[Expr]) -> tuple[int, ...]:
+    return tuple([extent.bounds(())[1] for extent in extents])
+
+
+def _depends_on_sizes(site: Dimension, at: int) -> Reason | None:
+    """A Reason if the extent of a dimension depends on sizes; None if it is constant."""
+    if site.array.buffer.extents[at].is_constant:
+        return None
+    return Reason(f"the extent of dimension {at} of '{site.array.name}' depends on sizes")
 
 
 @dataclass(frozen=True)
@@ -171,10 +181,11 @@ class TileDim(Transformation[Dimension]):
             lost = slots_reason(
                 program, buffer, at, self.size, lambda a, extents: (a[at], *digits(a, extents)[at : at + 2])
             )
-        return lost or access_reason(program, buffer, self._shape(buffer, at), slots, self._index(at))
+        return lost or access_reason(program, buffer, _greatest(self._extents(buffer, at)), slots, self._index(at))
 
-    def _shape(self, buffer: Buffer, at: int) -> tuple[int, ...]:
-        return _replaced(buffer.shape, at, 1, (-(-buffer.shape[at] // self.size), self.size))
+    def _extents(self, buffer: Buffer, at: int) -> tuple[Expr, ...]:
+        tiles = floordiv(buffer.extents[at] + (self.size - 1), self.size, ())
+        return _replaced(buffer.extents, at, 1, (tiles, const(self.size)))
 
     def _slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:  # equal slots for both parts
         return (*buffer.reuse[:at], buffer.reuse[at], *buffer.reuse[at:])
@@ -200,13 +211,14 @@ class TileDim(Transformation[Dimension]):
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Each index e becomes e floordiv size, e mod size."""
         buffer, at = site.array.buffer, site.index
-        shape = self._shape(buffer, at)
-        redeclare(program, buffer, shape, self._slots(buffer, at), self._index(at), rewriter)
+        extents = self._extents(buffer, at)
+        redeclare(program, buffer, extents, self._slots(buffer, at), self._index(at), rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
         """Collapse the two dimensions, to the previous extent."""
         extent = site.array.shape[site.index]
-        restored = -1 if extent % self.size == 0 else extent
+        whole = floordiv(site.array.buffer.extents[site.index], self.size, ()) * self.size
+        restored = -1 if whole == site.array.buffer.extents[site.index] else extent
         return CollapseDims(restored).as_move(f"{site.array.name}:{site.index}")
 
 
@@ -244,14 +256,18 @@ class CollapseDims(Transformation[Dimension]):
             return Reason(f"dimension {at} is the last of '{site.array.name}'")
         if buffer.reuse[at] != buffer.reuse[at + 1]:
             return Reason(f"dimensions {at} and {at + 1} of '{site.array.name}' have different numbers of slots")
+        if (sized := _depends_on_sizes(site, at + 1)) is not None:
+            return sized
         total, size = buffer.shape[at] * buffer.shape[at + 1], buffer.shape[at + 1]
+        if self.extent != -1 and (sized := _depends_on_sizes(site, at)) is not None:
+            return sized
         if self.extent != -1 and not total - size < self.extent <= total:
             return Reason(f"'extent' must be between {total - size + 1} and {total}, within the last tile")
         joined = self._index(buffer, at)
         return (
             self._beyond(program, buffer, at)
             or slots_reason(program, buffer, at, size, lambda a, extents: (joined(a, extents)[at], a[at], a[at + 1]))
-            or access_reason(program, buffer, self._shape(buffer, at), self._slots(buffer, at), joined)
+            or access_reason(program, buffer, _greatest(self._extents(buffer, at)), self._slots(buffer, at), joined)
         )
 
     def _beyond(self, program: Program, buffer: Buffer, at: int) -> Reason | None:
@@ -263,9 +279,9 @@ class CollapseDims(Transformation[Dimension]):
                 return Reason(f"{describe_access(access)} goes beyond the extent {self.extent}")
         return None
 
-    def _shape(self, buffer: Buffer, at: int) -> tuple[int, ...]:
-        total = buffer.shape[at] * buffer.shape[at + 1] if self.extent == -1 else self.extent
-        return _replaced(buffer.shape, at, 2, (total,))
+    def _extents(self, buffer: Buffer, at: int) -> tuple[Expr, ...]:
+        total = buffer.extents[at] * buffer.shape[at + 1] if self.extent == -1 else const(self.extent)
+        return _replaced(buffer.extents, at, 2, (total,))
 
     def _slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:  # the slots of the joint dimension
         return (*buffer.reuse[:at], *buffer.reuse[at + 1 :])
@@ -291,8 +307,8 @@ class CollapseDims(Transformation[Dimension]):
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Each pair of indices a, b becomes a * size + b."""
         buffer, at = site.array.buffer, site.index
-        shape = self._shape(buffer, at)
-        redeclare(program, buffer, shape, self._slots(buffer, at), self._index(buffer, at), rewriter)
+        extents = self._extents(buffer, at)
+        redeclare(program, buffer, extents, self._slots(buffer, at), self._index(buffer, at), rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
         """Tile by the inner extent."""
@@ -335,6 +351,8 @@ class PadDim(Transformation[Dimension]):
         buffer, extent = site.array.buffer, site.array.shape[site.index]
         if buffer.reuse[site.index]:
             return Reason(f"dimension {site.index} of '{site.array.name}' has slots, no memory that could be padded")
+        if (sized := _depends_on_sizes(site, site.index)) is not None:
+            return sized
         if self.to <= extent:
             return Reason(f"'to' must be more than {extent}, the extent")
         return _resize_reason(program, site, self.to)
@@ -396,6 +414,8 @@ class UnpadDim(Transformation[Dimension]):
         buffer, at = site.array.buffer, site.index
         if buffer.reuse[at]:
             return Reason(f"dimension {at} of '{site.array.name}' has slots, no padding in memory")
+        if (sized := _depends_on_sizes(site, at)) is not None:
+            return sized
         if not 1 <= self.to < buffer.shape[at]:
             return Reason(f"'to' must be between 1 and {buffer.shape[at] - 1}, less than the extent")
         for leaf, access in accesses_of(program.nest, buffer):
@@ -416,11 +436,11 @@ class UnpadDim(Transformation[Dimension]):
 def _resize_reason(program: Program, site: Dimension, extent: int) -> Reason | None:
     """The reason why vectors across rows forbid an extent that moves the rows apart; None if none do."""
     buffer = site.array.buffer
-    shape = _replaced(buffer.shape, site.index, 1, (extent,))
-    return access_reason(program, buffer, shape, buffer.reuse, lambda index, _: tuple(index))
+    extents = _replaced(buffer.extents, site.index, 1, (const(extent),))
+    return access_reason(program, buffer, _greatest(extents), buffer.reuse, lambda index, _: tuple(index))
 
 
 def _resize(program: Program, site: Dimension, extent: int, rewriter: PatternRewriter) -> None:
     buffer = site.array.buffer
-    shape = _replaced(buffer.shape, site.index, 1, (extent,))
-    redeclare(program, buffer, shape, buffer.reuse, lambda index, _: tuple(index), rewriter)
+    extents = _replaced(buffer.extents, site.index, 1, (const(extent),))
+    redeclare(program, buffer, extents, buffer.reuse, lambda index, _: tuple(index), rewriter)

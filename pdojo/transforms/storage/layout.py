@@ -15,7 +15,6 @@ from pdojo.transforms.api import (
     Leaf,
     Mapping,
     Memory,
-    MemRefType,
     Move,
     PatternRewriter,
     Program,
@@ -81,10 +80,9 @@ class SwapDims(Transformation[Dimension]):
         order = _order(buffer, site.index)
         old = buffer.op
         assert old is not None
-        shape = [buffer.shape[d] for d in order]
-        element = MemRefType(old.array_type.element_type, shape)
-        slots = [buffer.reuse[d] for d in order]
-        new = BufferOp(names_of(old.array_names), element, buffer.memory, slots, constant=buffer.constant)
+        extents = [buffer.extents[d] for d in order]
+        slots, names = [buffer.reuse[d] for d in order], names_of(old.array_names)
+        new = BufferOp.of(names, buffer.dtype, extents, buffer.memory, slots, constant=buffer.constant)
         affected = dict.fromkeys(leaf for leaf, _ in accesses_of(program.nest, buffer))
         for leaf in affected:
             _permute(leaf, buffer, order, rewriter)
