@@ -421,6 +421,20 @@ def size_problem(size: Size) -> str | None:
     return None
 
 
+def with_sizes(expression: Expr, values: Mapping[str, int], extents: Extents = ()) -> Expr:
+    """The expression for given values of sizes, by name; other sizes stay."""
+    total = const(expression.constant)
+    for atom, factor in expression.terms:
+        if isinstance(atom, Size) and atom.name in values:
+            part = const(values[atom.name] // atom.step)
+        elif isinstance(atom, int):
+            part = var(atom)
+        else:
+            part = atom.with_operand(with_sizes(atom.operand, values, extents), extents)
+        total = total + part * factor
+    return total
+
+
 def from_affine(expression: AffineExpr, dims: Sequence[Expr], extents: Extents, symbols: Sequence[Expr] = ()) -> Expr:
     """Canonical form of an xDSL affine expression; dimension k stands for `dims[k]`, symbol k for `symbols[k]`.
 
