@@ -22,6 +22,7 @@ from pdojo.dialect.affine import Size
 from pdojo.dialect.element_types import ELEMENT_TYPES
 from pdojo.dialect.notation.lexer import Cursor, Token, TokenKind, tokenize
 from pdojo.dialect.notation.source import Source, did_you_mean, element_type_hint
+from pdojo.dialect.sizes import value_problem
 from pdojo.dialect.text_limits import MOST_DIGITS, MOST_NESTED
 from pdojo.errors import UsageError
 
@@ -90,9 +91,8 @@ class Names:
         if size.name not in self.given:
             return False
         value = self._given(size.name, "size", 0)
-        if not isinstance(value, int) or not size.low <= value <= size.high or value % size.step:
-            known = f"{size.low} to {size.high}" + f", a multiple of {size.step}" * (size.step > 1)
-            raise UsageError(f"the size '{size.name}' is {known}, not {value}")
+        if (problem := value_problem(size, value)) is not None:
+            raise UsageError(problem)
         self.values[size.name] = value
         self.parameters.append(size.name)
         self.of_kernel.append(size.name)

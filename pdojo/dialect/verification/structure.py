@@ -192,6 +192,8 @@ def _verify_buffer(buffer: BufferOp) -> None:
     if not names or len(names) != len(buffer.arrays):
         fail(buffer, f"buffer has {len(names)} names for {len(buffer.arrays)} arrays")
     extents = None if buffer.extents is None else (buffer.extents, _named_sizes(buffer))
+    found = _extents(buffer, ", ".join(names), buffer.array_type.get_shape(), extents)
+    greatest = [extent.bounds(())[1] for extent in found]
     for name, array in zip(names, buffer.arrays, strict=True):
         _verify_array_type(buffer, name, array, extents)
         if array.type != buffer.array_type:
@@ -204,9 +206,7 @@ def _verify_buffer(buffer: BufferOp) -> None:
         problem = constancy_problem(buffer)
         if problem is not None or buffer.host is not None:
             fail(buffer, str(problem or f"'{names[0]}' lives in the caller's memory, so it is not constant"))
-    for extent, slots in zip(buffer.array_type.get_shape(), buffer.slots, strict=True):
-        if extent == DYNAMIC_INDEX and slots <= 1:
-            continue
+    for extent, slots in zip(greatest, buffer.slots, strict=True):
         if slots < 0 or (slots > 1 and slots >= extent):
             known = "a circular buffer has at least 2, and fewer than there are indices"
             fail(buffer, f"buffer '{names[0]}' has {slots} slots for {extent} indices; {known}")
