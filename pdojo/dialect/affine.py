@@ -311,9 +311,9 @@ class Expr(_Derived):
         name: Callable[[int], str],
         mod: str = "%",
         floor: str = "//",
-        entry: Callable[[Lookup, str], str] | None = None,
+        entry: Callable[[Lookup | Size, str], str] | None = None,
     ) -> str:
-        """Text for people; `name` spells the variable at a depth, `entry` a lookup at a place of the given text."""
+        """Text for people; `name` spells the variable at a depth, `entry` a size, or a lookup at a place."""
         return render(self, _Spelling(name, mod, floor, entry or _entry))
 
 
@@ -533,11 +533,11 @@ class _Spelling(NamedTuple):
     name: Callable[[int], str]
     mod: str
     floor: str
-    entry: Callable[[Lookup, str], str]
+    entry: Callable[[Lookup | Size, str], str]
 
 
-def _entry(lookup: Lookup, place: str) -> str:
-    return f"{lookup.table.name}[{place}]"
+def _entry(atom: Lookup | Size, place: str) -> str:
+    return atom.name if isinstance(atom, Size) else f"{atom.table.name}[{place}]"
 
 
 def render(expression: Expr, spelling: _Spelling) -> str:
@@ -551,9 +551,10 @@ def render(expression: Expr, spelling: _Spelling) -> str:
         elif isinstance(atom, Lookup):
             pieces.append((entry(atom, render(atom.operand, spelling)), coefficient))
         elif isinstance(atom, Size):
-            whole = coefficient % atom.step == 0
-            text_of = atom.name if whole else f"{atom.name}{floor}{atom.step}"
-            pieces.append((text_of, coefficient // atom.step if whole else coefficient))
+            whole, spelled = coefficient % atom.step == 0, entry(atom, "")
+            pieces.append(
+                (spelled if whole else f"{spelled}{floor}{atom.step}", coefficient // (atom.step if whole else 1))
+            )
         else:
             pieces.append((f"{_operand(atom.numerator, spelling)}{floor}{atom.divisor}", coefficient))
     for numerator, divisor, coefficient in remainders:

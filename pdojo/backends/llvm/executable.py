@@ -334,7 +334,9 @@ def compile(
     if parts is not None:
         binding = compile(parts.binding, machine, threads=threads, optimize=optimize)
         constants = Constants(binding, parameters_of(nest_of(parts.calling)))
-    return Executable(kernel.sym_name.data, parameters_of(nest), native, threads, constants, (*nest.sizes.values(),), native=native)
+    return Executable(
+        kernel.sym_name.data, parameters_of(nest), native, threads, constants, (*nest.sizes.values(),), native=native
+    )
 
 
 def assemble(
