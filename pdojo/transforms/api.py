@@ -82,6 +82,7 @@ from pdojo.dialect.view.nest import (
     Nest,
     Node,
     Scope,
+    extent_and_guard,
     leaves_of,
     nodes_of,
 )
@@ -193,6 +194,7 @@ __all__ = [
     "describe_scope",
     "describe_use",
     "element_uses",
+    "extent_and_guard",
     "fault",
     "fills_box",
     "find_race",

@@ -202,3 +202,11 @@ def spell(access: Access, chain: Sequence[Scope]) -> str:
     """The access in the notation, for messages: `x[{0},{1}*16+{2}]`."""
     index = ",".join(e.render(lambda d: f"{{{d}}}") for e in access.index)
     return f"{access.array.name}[{index}]"
+
+
+def refuse_sizes(nest: Nest, backend: str) -> None:
+    """Raise LoweringError for a kernel with sizes, for backends that take constant extents."""
+    if nest.sizes:
+        raise LoweringError(
+            f"{backend} takes constant extents, and the kernel has the size {next(iter(nest.sizes))}; give it a value"
+        )
