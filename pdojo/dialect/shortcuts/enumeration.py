@@ -99,12 +99,12 @@ def events_of(uses: Sequence[Use], caller: Outside | None = None, only: Represen
     """
     only = only or Representatives({}, {})
     boxes = {use.leaf: [only.of(scope) for scope in use.leaf.chain] for use in uses}
-    given = [] if caller is None else [only.along(k, extent) for k, extent in enumerate(caller.box)]
+    given = [] if caller is None else [only.along(k, extent) for k, extent in enumerate(caller.shape)]
     instances = sum(prod(map(len, boxes[u.leaf])) * (u.reads + u.writes) for u in uses)
     if instances + (2 * prod(map(len, given)) if caller is not None else 0) > MOST:
         return None
     grids: dict[Leaf, Ints] = {}
-    depth = max([u.leaf.depth for u in uses] + ([len(caller.box)] if caller is not None else []))
+    depth = max([u.leaf.depth for u in uses] + ([len(caller.shape)] if caller is not None else []))
     length = 2 * max(u.leaf.depth for u in uses) + 2
     parts: list[tuple[int, bool, Ints, Ints]] = []
     for number, use in enumerate(uses):
@@ -130,7 +130,7 @@ def events_of(uses: Sequence[Use], caller: Outside | None = None, only: Represen
         np.repeat([writes for _, writes, *_ in parts], counts),
         time,
         np.concatenate([np.pad(grid, ((0, depth - len(grid)), (0, 0))) for _, _, grid, _ in parts], axis=1),
-        (*(u.leaf.depth for u in uses), *([len(caller.box)] if caller is not None else [])),
+        (*(u.leaf.depth for u in uses), *([len(caller.shape)] if caller is not None else [])),
     )
 
 
