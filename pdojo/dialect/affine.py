@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, NoReturn, TypeAlias
 
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -113,8 +113,8 @@ class Size:
         """The size; a constant if its range has one value."""
         return const(self.low) if self.low == self.high else Expr(0, ((self, self.step),))
 
-    def of(self, value: int) -> int:
-        """No value: programs are evaluated for constant sizes (`pdojo.dialect.sizes.bound`)."""
+    def of(self, value: int) -> NoReturn:
+        """No value: programs are evaluated for constant sizes (`pdojo.dialect.notation.bound`)."""
         raise UnknownSize(f"'{self.name}' is known at run time only, so its value cannot be tried ({value})")
 
     def bounds(self, extents: Extents) -> tuple[int, int]:

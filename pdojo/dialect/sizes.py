@@ -25,8 +25,11 @@ def solve_sizes(
         for dimension, (extent, length) in enumerate(zip(extents[name], shape, strict=False)):
             match extent:
                 case Expr(constant, ((Size() as size, factor),)) if size.name not in found:
-                    value = (length - constant) // factor * size.step
-                    found[size.name] = value, f", by dimension {dimension} of array '{name}'"
+                    value, rest = divmod((length - constant) * size.step, factor)
+                    place = f"dimension {dimension} of array '{name}'"
+                    if rest:
+                        raise UsageError(f"kernel '{kernel}': {place} is {extent.render(str)}, which is never {length}")
+                    found[size.name] = value, f", by {place}"
                 case _:
                     pass
     for size in sizes:

@@ -85,6 +85,7 @@ from pdojo.dialect.view.nest import (
     extent_and_guard,
     leaves_of,
     nodes_of,
+    sizes_around,
 )
 from pdojo.dialect.view.storage import accesses_of, physical_index, private_scope, slot_index
 from pdojo.errors import NotationError, Undecided
@@ -257,6 +258,7 @@ __all__ = [
     "set_guard",
     "set_id",
     "shorter_extent",
+    "sizes_around",
     "slot_index",
     "solve",
     "statement_of",

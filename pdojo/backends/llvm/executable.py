@@ -17,6 +17,7 @@ from pdojo.backends.llvm.openmp import start_threads
 from pdojo.dialect.affine import Size
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.sizes import solve_sizes
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 
@@ -187,9 +188,9 @@ class LoadedKernel:
         given = CallArguments.of(self.name, self.parameters, arrays, named, self.sizes)
         return self.bound(self._memory(given.views), given.sizes)
 
-    def bound(self, views: Sequence[NDArray[Any]], sizes: Sequence[int] = ()) -> Callable[[], None]:
-        """A function that runs the code on checked arrays, for the values of the sizes."""
-        pointers = [*(v.ctypes.data for v in views), *sizes]
+    def bound(self, views: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None) -> Callable[[], None]:
+        """A function that runs the code on checked arrays; sizes are by default those of the arrays' shapes."""
+        pointers = [*(v.ctypes.data for v in views), *(self._sizes_of(views) if sizes is None else sizes)]
         size = self._workspace_bytes
         workspace = _Workspace.of(size) if size else None
         function, threads = self._function, self.threads
@@ -215,9 +216,17 @@ class LoadedKernel:
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         return f"<{type(self).__name__} {self.name}({', '.join(rows)}), {threads}>"
 
-    def run(self, views: Sequence[NDArray[Any]], sizes: Sequence[int] = ()) -> None:
-        """Run the code on checked arrays, for the values of the sizes."""
-        self.run_at([*(v.ctypes.data for v in views), *sizes])
+    def run(self, views: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None) -> None:
+        """Run the code on checked arrays; sizes are by default those of the arrays' shapes."""
+        self.run_at([*(v.ctypes.data for v in views), *(self._sizes_of(views) if sizes is None else sizes)])
+
+    def _sizes_of(self, views: Sequence[NDArray[Any]]) -> Sequence[int]:
+        """The values of the sizes that the shapes of all arrays determine. Raises UsageError."""
+        if not self.sizes:
+            return ()
+        extents = {p.name: p.extents for p in self.arguments}
+        shapes = {p.name: view.shape for p, view in zip(self.arguments, views, strict=True)}
+        return [*solve_sizes(self.name, self.sizes, extents, shapes, {}).values()]
 
     def run_at(self, pointers: Sequence[int]) -> None:
         """Run the code on arrays at these addresses, in the order of `arguments`, then sizes; nothing is checked."""

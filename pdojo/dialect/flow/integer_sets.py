@@ -146,8 +146,8 @@ SetT = TypeVar("SetT", "isl.Set", "isl.Map", "isl.UnionSet", "isl.UnionMap")
 def read_set(kind: type[SetT], text: str) -> SetT:
     """The set or relation that a text describes; expressions in the text are results of `spell`.
 
-    Sizes are parameters of the result, within their ranges. isl's syntax has no lookups. Each one becomes a parameter whose value the cases of its table determine, and which is
-    projected out.
+    Sizes are parameters of the result, within their ranges. isl's syntax has no lookups: each one becomes a parameter
+    whose value the cases of its table determine, and which is projected out.
     """
     import islpy as isl
 

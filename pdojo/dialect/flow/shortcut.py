@@ -48,7 +48,7 @@ class Shortcut:
     """Its function, as `module:function`; imported when it is first asked."""
 
     def answer(self, question: Question[AnswerT]) -> Answer[AnswerT] | None:
-        """The answer to a question of this kind; None if the shortcut does not know it, or needs the value of a size."""
+        """The answer to a question of this kind; None if it is unknown, or depends on the value of a size."""
         try:
             return _function(self.home)(question)
         except UnknownSize:

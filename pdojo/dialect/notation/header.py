@@ -306,6 +306,8 @@ def _check_name(cursor: Cursor, header: Header, name: Token, beside: Sequence[To
     if before is not None:
         message = f"array '{name.text}' is declared twice, first on line {before.line + 1}"
         raise cursor.error(message, span=name.span)
+    if name.text in header.sizes:
+        raise cursor.error(f"'{name.text}' is a size and cannot be declared twice", span=name.span)
     if "." in name.text:
         raise cursor.error(f"'{name.text}' is no array name: names have letters, digits and _", span=name.span)
 

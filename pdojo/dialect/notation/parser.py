@@ -74,7 +74,7 @@ class _KernelParser:
                 raise cursor.error(f"kernel '{self.header.name}' is defined twice", span=self.header.span)
         elif self.header is None:
             raise cursor.error("expected the header of a kernel", _BEGINNING)
-        elif _is_declaration(cursor):
+        elif _is_declaration(cursor, self.header):
             if self.tree is not None:
                 raise cursor.error("declarations stand above the first scope or statement")
             if cursor.token.text == "size" and cursor.peek(1).kind is TokenKind.WORD and not cursor.at("[", 2):
@@ -107,14 +107,15 @@ class _KernelParser:
         self.header = self.tree = None
 
 
-def _is_declaration(cursor: Cursor) -> bool:
+def _is_declaration(cursor: Cursor, header: Header) -> bool:
     """Whether a fact, or `name dtype` or `name word [` starts the line; not `while z[{0}++] ...`."""
     first, second = cursor.token, cursor.peek(1)
     if first.kind is not TokenKind.WORD or cursor.at("[", 1) or cursor.at("=", 1):
         return False
     if first.text in FACTS or (second.kind is TokenKind.WORD and second.text in DTYPES):
         return True
-    return second.kind is TokenKind.WORD and first.text not in features.CONTROL_FLOW and cursor.at("[", 2)
+    begins_tree = first.text in header.sizes or first.text in features.CONTROL_FLOW
+    return second.kind is TokenKind.WORD and not begins_tree and cursor.at("[", 2)
 
 
 class _Tree:

@@ -201,7 +201,7 @@ def _parse_relation(parser: Parser) -> str:
 
 def _print_constraint(printer: Printer, expression: AffineExpr, dims: Sequence[SSAValue], sizes: Sequence[str]) -> None:
     """Print `c - e >= 0` as `e <= c`."""
-    from pdojo.dialect.affine import Size, from_affine, to_affine, var
+    from pdojo.dialect.affine import Atom, Size, from_affine, to_affine, var
 
     count = len(dims)
     # Outermost variables first, so that the text depends on the program only and not on the order of the operands.
@@ -212,7 +212,8 @@ def _print_constraint(printer: Printer, expression: AffineExpr, dims: Sequence[S
     plain = from_affine(expression, variables, [1 << 40] * count, [size.expression for size in symbols])
     negative = all(c < 0 for _, c in plain.terms)
     side = -(plain - plain.constant) if negative else plain - plain.constant
-    positions = {d: d for d in range(count)} | {size: position for position, size in enumerate(symbols)}
+    positions: dict[Atom, int] = {d: d for d in range(count)}
+    positions |= {size: position for position, size in enumerate(symbols)}
     print_index_expression(printer, to_affine(side, positions), outermost, sizes)
     printer.print_string(f" <= {plain.constant}" if negative else f" >= {-plain.constant}")
 

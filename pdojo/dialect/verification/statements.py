@@ -133,14 +133,13 @@ def _verify_lookups(leaf: Leaf) -> None:
 
 
 def _verify_bounds(leaf: Leaf, access: Access, dimension: int, expression: Expr) -> None:
-    extent = access.array.shape[dimension]
+    extent, sized = access.array.shape[dimension], access.array.buffer.sized
     low, high = index_bounds(leaf, expression, extent)
-    if access.array.buffer.sized and low >= 0 and high < extent:
-        # How far the index is beyond an extent that depends on sizes.
-        of_sizes = access.array.buffer.sized[dimension]
-        beyond = index_bounds(leaf, expression - of_sizes + extent, extent)[1] - extent
-        if not of_sizes.is_constant and beyond >= 0:
-            _fail_beyond(leaf, access, dimension, beyond)
+    if sized and low >= 0 and not sized[dimension].is_constant:
+        # The index that is as far from the greatest extent as this one is from the present one.
+        high = index_bounds(leaf, expression - sized[dimension] + extent, extent)[1]
+        if high >= extent:
+            _fail_beyond(leaf, access, dimension, high - extent + 1)
     if low < 0 or high >= extent:
         fail(
             leaf.op,
@@ -150,21 +149,17 @@ def _verify_bounds(leaf: Leaf, access: Access, dimension: int, expression: Expr)
 
 
 def _fail_beyond(leaf: Leaf, access: Access, dimension: int, beyond: int) -> NoReturn:
-    """Fail for an index that is `beyond` elements after the last one of a dimension whose extent depends on sizes."""
+    """Fail for an index that is up to `beyond` elements after the last one of a dimension with sizes, naming sizes."""
     extent, index = access.array.buffer.extents[dimension], access.index[dimension]
     names, sizes = variables("i", leaf.depth), sizes_in((extent, index, *leaf.guards))
     there = [*domain_constraints(leaf.extents, leaf.guards, names), f"{spell(index - extent, names)} >= 0"]
     places = [spell(size.expression, names) for size in sizes]
-    point = sample(
-        [*names, *(f"n{k}" for k in range(len(sizes)))], [*there, *(f"n{k} = {p}" for k, p in enumerate(places))]
-    )
-    at = (
-        ""
-        if point is None
-        else " at " + ", ".join(f"{s.name} = {v}" for s, v in zip(sizes, point[leaf.depth :], strict=True))
-    )
+    values = variables("n", len(sizes))
+    point = sample([*names, *values], [*there, *(f"{v} = {place}" for v, place in zip(values, places, strict=True))])
+    assert point is not None, "an index that is out of bounds is so in some iteration"
+    at = ", ".join(f"{size.name} = {value}" for size, value in zip(sizes, point[leaf.depth :], strict=True))
     fail(
         leaf.op,
-        f"access {describe_access(access)} is out of bounds{at}: dimension {dimension} of '{access.array.name}' has "
-        f"extent {extent.render(str)}, the index runs up to {beyond + 1} beyond its end",
+        f"access {describe_access(access)} is out of bounds at {at}: dimension {dimension} of '{access.array.name}' has "
+        f"extent {extent.render(str)}, the index is up to {beyond} beyond the last element",
     )

@@ -361,6 +361,11 @@ class Nest:
         return self.kernel.known_sizes()
 
     @property
+    def index_names(self) -> dict[str, Table | Size]:
+        """The tables and the sizes, which index expressions name."""
+        return {**self.tables, **self.sizes}
+
+    @property
     def symbol(self) -> str:
         """The name of the kernel's function in the code of every target."""
         return symbol(self.name)
@@ -441,11 +446,19 @@ class Nest:
             vars(scope).pop("chain", None)
 
 
+def sizes_around(node: Node) -> dict[str, Size]:
+    """The sizes of the kernel around a node, by name."""
+    op = node.op.parent_op()
+    while op is not None and not isinstance(op, KernelOp):
+        op = op.parent_op()
+    return {} if op is None else op.known_sizes()
+
+
 def extent_and_guard(scope: Scope) -> tuple[Expr, tuple[Expr, ...]]:
     """The number of iterations as an expression of sizes, and the other constraints of the guard.
 
-    A scope of extent E, which depends on sizes and is at least 1, has the greatest value of E as `extent` and the constraint that its
-    variable stays below E.
+    A scope whose extent E depends on sizes, and is at least 1, has the greatest value of E as `extent`, and the
+    constraint that its variable stays below E.
     """
     for position, constraint in enumerate(scope.guard):
         extent = constraint + var(scope.depth) + 1

@@ -134,8 +134,8 @@ class Reciprocal(Transformation[Leaf]):
         return None
 
     def _element(self, program: Program, site: Leaf) -> Access:
-        tables = program.nest.tables
-        index: tuple[Expr, ...] = parse_index(self.index, site.extents, tables) if self.index else ()
+        names = program.nest.index_names
+        index: tuple[Expr, ...] = parse_index(self.index, site.extents, names) if self.index else ()
         return Access(program.nest.arrays[self.array], index)
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
