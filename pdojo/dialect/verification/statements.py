@@ -160,6 +160,6 @@ def _fail_beyond(leaf: Leaf, access: Access, dimension: int, beyond: int) -> NoR
     at = ", ".join(f"{size.name} = {value}" for size, value in zip(sizes, point[leaf.depth :], strict=True))
     fail(
         leaf.op,
-        f"access {describe_access(access)} is out of bounds at {at}: dimension {dimension} of '{access.array.name}' has "
-        f"extent {extent.render(str)}, the index is up to {beyond} beyond the last element",
+        f"access {describe_access(access)} is out of bounds at {at}: dimension {dimension} of '{access.array.name}' "
+        f"has extent {extent.render(str)}, the index is up to {beyond} beyond the last element",
     )

@@ -6,12 +6,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.parser import Parser
 
-from pdojo.dialect.ops import PDOJO, KernelOp
 from pdojo.dialect.affine import Expr, Size, const, floordiv, var
 from pdojo.dialect.notation.bound import bound
 from pdojo.dialect.notation.parser import parse_notation
 from pdojo.dialect.notation.printer import print_notation
-from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.ops import PDOJO, KernelOp
 from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.errors import NotationError, UnknownSize, UsageError
 
