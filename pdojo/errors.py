@@ -71,6 +71,10 @@ class Undecided(PdojoError):
     """A question about a program takes too long; the operation that asked it is not carried out."""
 
 
+class UnknownSize(Undecided):
+    """A number was asked for that depends on a size which callers give."""
+
+
 class InvalidKernel(PdojoError):
     """A well-formed kernel without meaning: unwritten outputs, undefined reads, races."""
 

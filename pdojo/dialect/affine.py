@@ -1,7 +1,8 @@
 """Quasi-affine expressions in one canonical, range-aware normal form.
 
 An expression is a constant plus integer multiples of *atoms*. An atom is the induction variable of the enclosing
-scope at some depth, `numerator floordiv divisor` of another expression, or an entry of a table. `e mod c` is not an
+scope at some depth, `numerator floordiv divisor` of another expression, an entry of a table, or a size that is known at
+run time. `e mod c` is not an
 atom: it is held as `e - c * (e floordiv c)`, so that `16 * (i floordiv 16) + i mod 16` is `i`, and taking a tiling back
 restores the text to the letter. Simplification uses the extents of the scopes: with `j < 16`, `(16 * i + j) floordiv
 16` is `i`.
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, NoReturn, TypeAlias
 
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -20,9 +21,11 @@ from xdsl.ir.affine import (
     AffineConstantExpr,
     AffineDimExpr,
     AffineExpr,
+    AffineSymExpr,
 )
 
 from pdojo.dialect.table import Table
+from pdojo.errors import UnknownSize
 
 Extents: TypeAlias = Sequence[int]
 """`extents[k]` is the extent of the scope at depth k; its induction variable runs over `range(extents[k])`."""
@@ -86,11 +89,48 @@ class Lookup:
         return lookup(self.table, operand, extents)
 
 
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The atom `N // step` of a size N that is known at run time: a multiple of `step` from `low` to `high`."""
+
+    name: str
+    low: int
+    high: int
+    step: int = 1
+
+    @property
+    def operand(self) -> Expr:
+        """A constant: a size depends on no iteration."""
+        return _ZERO
+
+    @property
+    def key(self) -> SortKey:
+        """A total order of the sizes of one program."""
+        return (3, len(self.name), *map(ord, self.name))
+
+    @property
+    def expression(self) -> Expr:
+        """The size; a constant if its range has one value."""
+        return const(self.low) if self.low == self.high else Expr(0, ((self, self.step),))
+
+    def of(self, value: int) -> NoReturn:
+        """No value: programs are evaluated for constant sizes (`pdojo.dialect.notation.bound`)."""
+        raise UnknownSize(f"'{self.name}' is known at run time only, so its value cannot be tried ({value})")
+
+    def bounds(self, extents: Extents) -> tuple[int, int]:
+        """Least and greatest value."""
+        return self.low // self.step, self.high // self.step
+
+    def with_operand(self, operand: Expr, extents: Extents) -> Expr:
+        """The atom itself, which has no operand."""
+        return Expr(0, ((self, 1),))
+
+
 MOST_ATOMS = 500
 """Most atoms of a written expression, including atoms inside others; each remainder counts twice."""
 
-Atom: TypeAlias = int | Div | Lookup
-"""An induction variable, by the depth of its scope, a floor division, or an entry of a table."""
+Atom: TypeAlias = int | Div | Lookup | Size
+"""An induction variable, by the depth of its scope, a floor division, an entry of a table, or a size."""
 
 
 def _atom_key(atom: Atom) -> SortKey:
@@ -172,16 +212,18 @@ class Expr(_Derived):
 
     @property
     def is_primary(self) -> bool:
-        """Whether it is just a variable or a lookup, which needs no parentheses among operators."""
+        """Whether it is just a variable, a lookup or a size, which needs no parentheses among operators."""
         match self:
             case Expr(0, ((int() | Lookup(), 1),)):
                 return True
+            case Expr(0, ((Size(step=step), factor),)):
+                return step == factor
             case _:
                 return False
 
     @property
     def is_linear(self) -> bool:
-        """Whether neither a floor division nor a lookup appears."""
+        """Whether no floor division, lookup or size appears."""
         return all(isinstance(a, int) for a, _ in self.terms)
 
     def coefficient(self, depth: int) -> int:
@@ -269,15 +311,18 @@ class Expr(_Derived):
         name: Callable[[int], str],
         mod: str = "%",
         floor: str = "//",
-        entry: Callable[[Lookup, str], str] | None = None,
+        entry: Callable[[Lookup | Size, str], str] | None = None,
     ) -> str:
-        """Text for people; `name` spells the variable at a depth, `entry` a lookup at a place of the given text."""
+        """Text for people; `name` spells the variable at a depth, `entry` a size, or a lookup at a place."""
         return render(self, _Spelling(name, mod, floor, entry or _entry))
 
 
 def const(value: int) -> Expr:
     """The expression that is `value` everywhere."""
     return Expr(value, ())
+
+
+_ZERO = const(0)
 
 
 def var(depth: int) -> Expr:
@@ -354,25 +399,63 @@ def lookups_in(expressions: Iterable[Expr]) -> list[Lookup]:
     return list(found)
 
 
-def from_affine(expression: AffineExpr, dims: Sequence[Expr], extents: Extents) -> Expr:
-    """Canonical form of an xDSL affine expression whose dimension k stands for `dims[k]`.
+def sizes_in(expressions: Iterable[Expr]) -> list[Size]:
+    """The sizes in expressions, each once, in the order of their keys."""
+    found: set[Size] = set()
+    parts = list(expressions)
+    while parts:
+        for atom, _ in parts.pop().terms:
+            if isinstance(atom, Size):
+                found.add(atom)
+            elif not isinstance(atom, int):
+                parts.append(atom.operand)
+    return sorted(found, key=lambda size: size.key)
 
-    Raises ValueError for symbols, for more than `MOST_ATOMS`, and for division by anything but a positive constant.
+
+def size_problem(size: Size) -> str | None:
+    """The reason why a size is malformed; None if it is not."""
+    if size.step < 1 or size.low < 1 or size.high < size.low:
+        return f"a size runs from at least 1 to a value that is not less, not from {size.low} to {size.high}"
+    if size.low % size.step or size.high % size.step:
+        return f"the ends of the range of '{size.name}' are multiples of {size.step}"
+    return None
+
+
+def with_sizes(expression: Expr, values: Mapping[str, int], extents: Extents = ()) -> Expr:
+    """The expression for given values of sizes, by name; other sizes stay."""
+    total = const(expression.constant)
+    for atom, factor in expression.terms:
+        if isinstance(atom, Size) and atom.name in values:
+            part = const(values[atom.name] // atom.step)
+        elif isinstance(atom, int):
+            part = var(atom)
+        else:
+            part = atom.with_operand(with_sizes(atom.operand, values, extents), extents)
+        total = total + part * factor
+    return total
+
+
+def from_affine(expression: AffineExpr, dims: Sequence[Expr], extents: Extents, symbols: Sequence[Expr] = ()) -> Expr:
+    """Canonical form of an xDSL affine expression; dimension k stands for `dims[k]`, symbol k for `symbols[k]`.
+
+    Raises ValueError for more than `MOST_ATOMS`, and for division by anything but a positive constant.
     """
     match expression:
         case AffineConstantExpr(value):
             return const(value)
         case AffineDimExpr(position):
             return dims[position]
+        case AffineSymExpr(position) if position < len(symbols):
+            return symbols[position]
         case AffineBinaryOpExpr(kind, lhs, rhs):
-            left = from_affine(lhs, dims, extents)
-            right = from_affine(rhs, dims, extents)
+            left = from_affine(lhs, dims, extents, symbols)
+            right = from_affine(rhs, dims, extents, symbols)
             found = _combine(kind, left, right, extents)
             if found.size > MOST_ATOMS:
                 raise ValueError("an index expression is too large once its remainders are written as divisions")
             return found
         case _:
-            raise ValueError(f"'{expression}' has a symbol; index expressions use induction variables only")
+            raise ValueError(f"'{expression}' has a symbol that stands for no size")
 
 
 def _combine(kind: AffineBinaryOpKind, left: Expr, right: Expr, extents: Extents) -> Expr:
@@ -398,13 +481,19 @@ def _combine(kind: AffineBinaryOpKind, left: Expr, right: Expr, extents: Extents
 def to_affine(expression: Expr, dims: Mapping[Atom, int]) -> AffineExpr:
     """An xDSL affine expression; `dims` has the dimension that stands for each variable, by depth, and each lookup.
 
+    For a size, `dims` has the symbol that stands for it; the atom is then the symbol divided by the size's step.
+
     Remainders, which are the pattern `e - c * (e floordiv c)`, are written as `mod` again.
     """
     rest, remainders = split_remainders(expression)
     result: AffineExpr | None = None
     parts: list[tuple[AffineExpr, int]] = []
     for atom, coefficient in rest.terms:
-        if not isinstance(atom, Div):
+        if isinstance(atom, Size):
+            whole, rest_of = divmod(coefficient, atom.step)
+            symbol: AffineExpr = AffineExpr.symbol(dims[atom])
+            parts.append((symbol // atom.step, coefficient) if rest_of else (symbol, whole))
+        elif not isinstance(atom, Div):
             parts.append((AffineExpr.dimension(dims[atom]), coefficient))
         else:
             parts.append((to_affine(atom.numerator, dims) // atom.divisor, coefficient))
@@ -444,11 +533,11 @@ class _Spelling(NamedTuple):
     name: Callable[[int], str]
     mod: str
     floor: str
-    entry: Callable[[Lookup, str], str]
+    entry: Callable[[Lookup | Size, str], str]
 
 
-def _entry(lookup: Lookup, place: str) -> str:
-    return f"{lookup.table.name}[{place}]"
+def _entry(atom: Lookup | Size, place: str) -> str:
+    return atom.name if isinstance(atom, Size) else f"{atom.table.name}[{place}]"
 
 
 def render(expression: Expr, spelling: _Spelling) -> str:
@@ -461,6 +550,11 @@ def render(expression: Expr, spelling: _Spelling) -> str:
             pieces.append((name(atom), coefficient))
         elif isinstance(atom, Lookup):
             pieces.append((entry(atom, render(atom.operand, spelling)), coefficient))
+        elif isinstance(atom, Size):
+            whole, spelled = coefficient % atom.step == 0, entry(atom, "")
+            pieces.append(
+                (spelled if whole else f"{spelled}{floor}{atom.step}", coefficient // (atom.step if whole else 1))
+            )
         else:
             pieces.append((f"{_operand(atom.numerator, spelling)}{floor}{atom.divisor}", coefficient))
     for numerator, divisor, coefficient in remainders:

@@ -5,37 +5,63 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from xdsl.dialects.builtin import AffineMapAttr, StringAttr
-from xdsl.ir.affine import AffineMap
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, MemRefType, StringAttr
+from xdsl.ir import Attribute
+from xdsl.ir.affine import AffineExpr, AffineMap
 
-from pdojo.dialect.affine import Atom, Expr, Lookup, lookups_in, to_affine
+from pdojo.dialect.affine import Atom, Expr, Lookup, Size, lookups_in, sizes_in, to_affine
 from pdojo.dialect.attributes import LookupAttr
+from pdojo.dialect.functions import DTYPES
 
 
 class IndexMaps:
-    """Maps over the dimensions that some expressions need: their variables, then their lookups."""
+    """Maps over the dimensions that some expressions need: their variables, then their lookups; sizes are symbols."""
 
     def __init__(self, expressions: Sequence[Expr]) -> None:
-        self.used, found = _used(tuple(expressions))
+        self.used, found, sizes = _used(tuple(expressions))
         """The depths of the variables, outermost first."""
         self._dims: tuple[Atom, ...] = (*self.used, *found)
+        self._symbols = sizes
         self.lookups = [LookupAttr(StringAttr(each.table.name), self.of([each.operand])) for each in found]
         """The lookups, inner ones first."""
+        self.sizes = [StringAttr(size.name) for size in sizes]
+        """The names of the sizes that the symbols stand for."""
 
     def of(self, index: Sequence[Expr]) -> AffineMapAttr:
         """The map to the values of some of the expressions."""
-        return _map(tuple(index), self._dims)
+        return _map(tuple(index), self._dims, self._symbols)
 
 
 @lru_cache(maxsize=1 << 14)
-def _used(expressions: tuple[Expr, ...]) -> tuple[tuple[int, ...], tuple[Lookup, ...]]:
-    """The depths of the variables, and the lookups; most statements that a move makes have known expressions."""
+def _used(expressions: tuple[Expr, ...]) -> tuple[tuple[int, ...], tuple[Lookup, ...], tuple[Size, ...]]:
+    """The depths of the variables, the lookups, and the sizes; most statements that a move makes have known ones."""
     variables = frozenset[int]().union(*(e.variables() for e in expressions))
-    return tuple(sorted(variables)), tuple(lookups_in(expressions))
+    return tuple(sorted(variables)), tuple(lookups_in(expressions)), tuple(sizes_in(expressions))
 
 
 @lru_cache(maxsize=1 << 14)
-def _map(index: tuple[Expr, ...], dims: tuple[Atom, ...]) -> AffineMapAttr:
+def _map(index: tuple[Expr, ...], dims: tuple[Atom, ...], symbols: tuple[Size, ...] = ()) -> AffineMapAttr:
     """A map as an attribute; equal maps are mostly one object, which makes comparing operations fast."""
-    positions = {atom: position for position, atom in enumerate(dims)}
-    return AffineMapAttr(AffineMap(len(dims), 0, tuple(to_affine(e, positions) for e in index)))
+    positions: dict[Atom, int] = {atom: position for position, atom in enumerate(dims)}
+    positions |= {atom: position for position, atom in enumerate(symbols)}
+    return AffineMapAttr(AffineMap(len(dims), len(symbols), tuple(to_affine(e, positions) for e in index)))
+
+
+def shape_map(extents: Sequence[Expr], sizes: Sequence[Size]) -> AffineMapAttr:
+    """The map from sizes to the extents of an array."""
+    return _map(tuple(extents), (), tuple(sizes))
+
+
+def memref_of(dtype: str, extents: Sequence[Expr]) -> MemRefType[Attribute]:
+    """The type of an array; extents that are no constants are `?`."""
+    shape = [extent.constant if extent.is_constant else DYNAMIC_INDEX for extent in extents]
+    return MemRefType(DTYPES[dtype], shape)
+
+
+def guard_maps(guard: Sequence[Expr], own: int) -> tuple[list[AffineExpr], list[int], list[StringAttr]]:
+    """Left sides of `e >= 0` of a scope at depth `own`: affine expressions, depths of outer variables, sizes."""
+    used = sorted({depth for e in guard for depth in e.variables()} - {own})
+    sizes = sizes_in(guard)
+    positions: dict[Atom, int] = {depth: position for position, depth in enumerate((*used, own))}
+    positions |= {size: position for position, size in enumerate(sizes)}
+    return [to_affine(e, positions) for e in guard], used, [StringAttr(size.name) for size in sizes]

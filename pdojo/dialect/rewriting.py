@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from xdsl.dialects.builtin import (
     AnyFloat,
+    ArrayAttr,
     DictionaryAttr,
     FloatAttr,
     IntegerAttr,
@@ -16,10 +17,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
-from pdojo.dialect.affine import Atom, Expr, to_affine, var
+from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.attributes import IndexValueAttr
 from pdojo.dialect.functions import DTYPES
-from pdojo.dialect.index_maps import IndexMaps
+from pdojo.dialect.index_maps import IndexMaps, guard_maps
 from pdojo.dialect.ops import ScopeOp, StatementOp, guard_attr
 from pdojo.dialect.view.nest import Access, Array, Constant, Index, Input, Leaf, Node
 
@@ -72,6 +73,7 @@ def build_op(
         contracted=contracted,
         asynchronous=asynchronous,
         lookups=maps.lookups,
+        sizes=maps.sizes,
     )
 
 
@@ -111,14 +113,14 @@ def set_guard(op: ScopeOp, guard: Sequence[Expr], chain: Sequence[ScopeOp], rewr
     extents = [scope.count for scope in chain]
     plain = {g.substitute({}, extents) for g in guard}
     guard = sorted((g for g in plain if g.bounds(extents)[0] < 0), key=lambda g: g.key)
-    used = sorted({depth for g in guard for depth in g.variables()} - {own})
-    dims: dict[Atom, int] = {depth: position for position, depth in enumerate((*used, own))}
+    expressions, used, sizes = guard_maps(guard, own)
     op.operands = [chain[depth].iv for depth in used]
-    attribute = guard_attr([to_affine(e, dims) for e in guard], len(used))
-    if attribute is None:
-        op.properties.pop("guard", None)
-    else:
-        op.properties["guard"] = attribute
+    attribute = guard_attr(expressions, len(used), len(sizes))
+    for name, value in (("guard", attribute), ("sizes", ArrayAttr(sizes) if sizes else None)):
+        if value is None:
+            op.properties.pop(name, None)
+        else:
+            op.properties[name] = value
     rewriter.notify_op_modified(op)
 
 

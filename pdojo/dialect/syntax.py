@@ -18,7 +18,14 @@ from xdsl.dialects.builtin import (
     StringAttr,
 )
 from xdsl.ir import Attribute, SSAValue
-from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineSymExpr,
+)
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
@@ -42,6 +49,8 @@ class IndexNames:
     """Whether expressions may look up tables; guards may not."""
     lookups: list[tuple[str, AffineExpr]] = field(default_factory=list[tuple[str, AffineExpr]])
     """The tables and places that are looked up, inner ones first."""
+    sizes: list[str] = field(default_factory=list[str])
+    """The sizes that are named; symbol k is `sizes[k]`."""
     operands: list[SSAValue] = field(default_factory=list)
     parts: int = 0
     """Variables and numbers read since the expression began."""
@@ -60,17 +69,22 @@ class IndexNames:
         return AffineExpr.dimension(self.operands.index(value))
 
     def lookup(self, table: str, start: int) -> AffineExpr:
-        """The dimension of an entry of a table, whose place follows in brackets; lookup k is -1 - k until `finish`."""
+        """The dimension of an entry of a table, whose place follows `[`; lookup k is -1 - k until `finish`."""
         if not self.may_look_up:
             self.parser.raise_error(f"a guard may not read a table (here '{table}')", start, self.parser.pos)
         self.depth += 1
-        self.parser.parse_punctuation("[", f" after table '{table}'")
         found = table, _parse_sum(self.parser, self)
         self.parser.parse_punctuation("]")
         self.depth -= 1
         if found not in self.lookups:
             self.lookups.append(found)
         return AffineExpr.dimension(-1 - self.lookups.index(found))
+
+    def size(self, name: str) -> AffineExpr:
+        """The symbol of a size."""
+        if name not in self.sizes:
+            self.sizes.append(name)
+        return AffineExpr.symbol(self.sizes.index(name))
 
     def finish(self, expression: AffineExpr) -> AffineExpr:
         """Renumber the own variable, or the lookups, as the dimensions after the operands."""
@@ -154,16 +168,19 @@ def _parse_factor(parser: Parser, names: IndexNames) -> AffineExpr:
     if (name := parser.parse_optional_unresolved_operand()) is not None:
         return names.dimension(name)
     start = parser.pos
-    if (table := parser.parse_optional_identifier()) is not None:
-        return names.lookup(table, start)
+    if (name := parser.parse_optional_identifier()) is not None:
+        is_table = parser.parse_optional_punctuation("[") is not None
+        return names.lookup(name, start) if is_table else names.size(name)
     if (value := parser.parse_optional_integer(allow_boolean=False, allow_negative=False)) is not None:
         return AffineExpr.constant(value)
-    parser.raise_error("expected an index expression: an induction variable, an integer or '('")
+    parser.raise_error("expected an index expression: an induction variable, a size, an integer or '('")
 
 
-def print_index_expression(printer: Printer, expression: AffineExpr, dims: Sequence[Dimension]) -> None:
-    """Print a quasi-affine expression over the given induction variables and lookups."""
-    _print_expression(printer, expression, dims, 0)
+def print_index_expression(
+    printer: Printer, expression: AffineExpr, dims: Sequence[Dimension], sizes: Sequence[str] = ()
+) -> None:
+    """Print a quasi-affine expression over the given induction variables and lookups; sizes are symbols."""
+    _print_expression(printer, expression, (dims, sizes), 0)
 
 
 _OPERATORS = {
@@ -175,32 +192,37 @@ _OPERATORS = {
 }
 
 
-def _print_expression(printer: Printer, expression: AffineExpr, dims: Sequence[Dimension], level: int) -> None:
+_Names: TypeAlias = tuple[Sequence[Dimension], Sequence[str]]
+
+
+def _print_expression(printer: Printer, expression: AffineExpr, names: _Names, level: int) -> None:
     match expression:
         case AffineConstantExpr(value):
             printer.print_string(str(value))
         case AffineDimExpr(position):
-            _print_dimension(printer, dims[position], dims)
+            _print_dimension(printer, names[0][position], names)
+        case AffineSymExpr(position):
+            printer.print_string(names[1][position])
         case AffineBinaryOpExpr(kind, lhs, rhs):
             text, own = _OPERATORS[kind]
             with printer.in_parens() if own < level else _Nothing():
-                _print_expression(printer, lhs, dims, own)
-                _print_right(printer, text, rhs, dims, own)
+                _print_expression(printer, lhs, names, own)
+                _print_right(printer, text, rhs, names, own)
         case _:
             raise ValueError(f"'{expression}' is no index expression")
 
 
-def _print_dimension(printer: Printer, dimension: Dimension, dims: Sequence[Dimension]) -> None:
+def _print_dimension(printer: Printer, dimension: Dimension, names: _Names) -> None:
     if isinstance(dimension, SSAValue):
         printer.print_ssa_value(dimension)
         return
     table, place = dimension
     printer.print_string(table)
     with printer.in_square_brackets():
-        _print_expression(printer, place, dims, 0)
+        _print_expression(printer, place, names, 0)
 
 
-def _print_right(printer: Printer, text: str, rhs: AffineExpr, dims: Sequence[Dimension], own: int) -> None:
+def _print_right(printer: Printer, text: str, rhs: AffineExpr, names: _Names, own: int) -> None:
     """Print `+ rhs`, or `- |rhs|` if the right side is a negative constant or multiple."""
     match rhs:
         case AffineConstantExpr(value) if text == " + " and value < 0:
@@ -209,10 +231,10 @@ def _print_right(printer: Printer, text: str, rhs: AffineExpr, dims: Sequence[Di
             text == " + " and value < 0
         ):
             printer.print_string(" - ")
-            _print_expression(printer, factor if value == -1 else factor * -value, dims, own + 1)
+            _print_expression(printer, factor if value == -1 else factor * -value, names, own + 1)
         case _:
             printer.print_string(text)
-            _print_expression(printer, rhs, dims, own + 1)
+            _print_expression(printer, rhs, names, own + 1)
 
 
 class _Nothing:

@@ -86,8 +86,10 @@ from pdojo.dialect.view.nest import (
     Nest,
     Node,
     Scope,
+    extent_and_guard,
     leaves_of,
     nodes_of,
+    sizes_around,
 )
 from pdojo.dialect.view.storage import accesses_of, physical_index, private_scope, slot_index
 from pdojo.errors import NotationError, Undecided

@@ -11,9 +11,9 @@ from itertools import takewhile
 from pdojo.backends.c.indices import MOST, index_text
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.spelling import CSpelling
-from pdojo.backends.common.addresses import Address, Exchange, address_of, bind, within_table
+from pdojo.backends.common.addresses import Address, Exchange, Scaled, address_of, bind, within_table
 from pdojo.backends.common.placement import Placement
-from pdojo.dialect.affine import Expr, Lookup, const
+from pdojo.dialect.affine import Expr, Lookup, Size, const
 from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Access, Buffer, Leaf
 
@@ -36,6 +36,8 @@ class FunctionText:
     """Whether the code contains non-temporal stores since the last fence."""
     tables: Mapping[str, str] = field(default_factory=dict[str, str])
     """Names of the arrays that hold the kernel's tables, keyed by table."""
+    sizes: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Names of the variables that hold sizes (64 bits), keyed by size."""
     looked_up: dict[Table, None] = field(default_factory=dict["Table", None])
     """The tables that the code reads."""
 
@@ -83,8 +85,10 @@ class FunctionText:
             return index_text(bound, self.extents, variable, self._entry)
         return bound.render(variable, "%", "/", self._entry)
 
-    def _entry(self, lookup: Lookup, place: str) -> str:
-        """The entry of a table; a place that guards exclude becomes the nearest one."""
+    def _entry(self, lookup: Lookup | Size, place: str) -> str:
+        """A size, or the entry of a table; a place that guards exclude becomes the nearest one."""
+        if isinstance(lookup, Size):
+            return self.sizes[lookup.name]
         self.looked_up[lookup.table] = None
         if not within_table(lookup, self.extents):
             last = len(lookup.table.entries) - 1
@@ -111,6 +115,10 @@ class FunctionText:
     def position(self, address: Address) -> str:
         """The text of a position in a buffer."""
         linear = self.bind(address.linear)
+        if address.scaled:
+            # Sizes have 64 bits, so that products that begin with one do not overflow.
+            sized = [f"{self._stride(each)}*({self.index(each.index)})" for each in address.scaled]
+            return " + ".join([*sized, *[self.text(linear)] * (linear != const(0))])
         if not address.exchanges:
             return self.text(linear)
         most = linear.bounds(self.extents)[1] + sum(self._most(e) * e.factor for e in address.exchanges)
@@ -121,6 +129,10 @@ class FunctionText:
             exchanged.append(f"{wide}(({self.index(exchange.left)}) ^ ({self.index(exchange.right)})){factor}")
         rest = [] if linear == const(0) else [self.text(linear)]
         return " + ".join([*rest, *exchanged])
+
+    def _stride(self, scaled: Scaled) -> str:
+        extents = [f"({self.text(extent)})" for extent in scaled.extents]
+        return "*".join([*extents, *[str(scaled.factor)] * (scaled.factor != 1)])
 
     def _most(self, exchange: Exchange) -> int:
         """An upper bound of the granule that an exchange selects: a number with all bits that both sides may have."""

@@ -44,7 +44,8 @@ def _declaration(nest: Nest) -> str:
     lines = [f"/* {nest.name}", *(f"   {comment(buffer, own)}" for buffer, own in named)]
     lines[-1] += " */"
     pointers = [_SPELLING.parameter(buffer, own) for buffer, own in named]
-    parameters = [*pointers, "void *restrict workspace", "int32_t threads"]
+    sizes = [f"int64_t {local.fresh(size)}" for size in nest.sizes]
+    parameters = [*pointers, *sizes, "void *restrict workspace", "int32_t threads"]
     plan = plan_memory(nest)
     size = f"((size_t){plan.shared_bytes} + (size_t){plan.thread_bytes} * (size_t)(threads))"
     return "\n".join(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from pdojo.dialect.affine import Atom, Div, Expr, Lookup, const, split_remainders, var
+from pdojo.dialect.affine import Atom, Div, Expr, Lookup, Size, const, split_remainders, var
 
 MOST = (1 << 31) - 1
 """The greatest 32-bit integer; the least is `-MOST - 1`."""
@@ -36,7 +36,7 @@ def index_text(
     expression: Expr,
     extents: Sequence[int],
     name: Callable[[int], str],
-    entry: Callable[[Lookup, str], str] | None = None,
+    entry: Callable[[Lookup | Size, str], str] | None = None,
 ) -> str:
     """The text of an index expression; `name` spells the variable of the scope at a depth, whose extent is given.
 
@@ -48,14 +48,14 @@ def index_text(
     return _Writer(extents, name, entry or _no_entry).text(expression)
 
 
-def _no_entry(lookup: Lookup, _place: str) -> str:
-    raise ValueError(f"no spelling of lookups in table '{lookup.table.name}' is given")
+def _no_entry(atom: Lookup | Size, _place: str) -> str:
+    raise ValueError(f"no spelling of {atom} is given")
 
 
 class _Writer(NamedTuple):
     extents: Sequence[int]
     name: Callable[[int], str]
-    entry: Callable[[Lookup, str], str]
+    entry: Callable[[Lookup | Size, str], str]
 
     def text(self, expression: Expr) -> str:
         extents = self.extents
@@ -86,6 +86,8 @@ class _Writer(NamedTuple):
             return f"{self._widened(atom.numerator)}/{atom.divisor}"
         if isinstance(atom, Lookup):
             return _WIDE + self.entry(atom, self.text(atom.operand))
+        if isinstance(atom, Size):
+            return self.entry(atom, "") + f"/{atom.step}" * (atom.step > 1)
         return f"{_WIDE * (self.extents[atom] <= MOST)}{self.name(atom)}"
 
     def _widened(self, numerator: Expr) -> str:

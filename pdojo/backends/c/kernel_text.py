@@ -51,6 +51,7 @@ class _KernelText(LoopText):
         names = Identifiers([*variables, *_OWN, nest.symbol, *intrinsics])
         code = FunctionText(prelude, self.plan.placements, {b: names.fresh(b.names[0]) for b in nest.buffers})
         code.tables = {table: names.fresh(table) for table in nest.tables}
+        code.sizes = {size: names.fresh(size) for size in nest.sizes}
         super().__init__(code)
 
     def text(self) -> str:
@@ -64,7 +65,9 @@ class _KernelText(LoopText):
                 self.code.line(f"// {printable(line)}")
             self.nodes([node])
         self._fence()
-        idle = self._idle([*(self.code.names[b] for b in interface), "workspace", "threads"])
+        sizes = [*self.code.sizes.values()]
+        idle = self._idle([*(self.code.names[b] for b in interface), *sizes, "workspace", "threads"])
+        parameters += [f"int64_t {size}" for size in sizes]
         parameters += [f"void *{self.spelling.restrict} workspace", "int32_t threads"]
         head = self.spelling.function(self.nest.symbol, parameters)
         comment = "\n".join(f"// {printable(line)}" for line in header_lines(self.nest))

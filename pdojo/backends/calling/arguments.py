@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.backends.calling.arrays import AnyArray, Parameter, check_overlap, empty_for, view
 from pdojo.backends.calling.tensors import are_tensors, is_tensor, tensor_of
+from pdojo.dialect.affine import Size
 from pdojo.dialect.attributes import Intent
+from pdojo.dialect.sizes import shape_for, solve_sizes
 from pdojo.errors import UsageError
 
 Outputs: TypeAlias = Any
@@ -26,12 +29,30 @@ class CallArguments:
     """The memory of each array, in the order of the interface."""
     given: Mapping[str, AnyArray]
     are_tensors: bool
+    sizes: tuple[int, ...] = ()
+    """The values of the kernel's sizes, in order."""
 
     @staticmethod
     def of(
-        kernel: str, parameters: Sequence[Parameter], arrays: Sequence[AnyArray], named: Mapping[str, AnyArray]
+        kernel: str,
+        parameters: Sequence[Parameter],
+        arrays: Sequence[AnyArray],
+        named: Mapping[str, AnyArray],
+        sizes: Sequence[Size] = (),
     ) -> CallArguments:
-        """Match arrays with the interface. Raises UsageError, naming the array, if one does not fit."""
+        """Match arrays with the interface. Raises UsageError, naming the array, if one does not fit.
+
+        `named` may also have the values of `sizes` that no shape gives.
+        """
+        values: dict[str, int] = {}
+        if sizes:
+            known = {size.name: int(named[size.name]) for size in sizes if size.name in named}
+            named = {name: value for name, value in named.items() if name not in known}
+            present = matched(kernel, [p.name for p in parameters], arrays, named)
+            shapes = {name: tuple(np.shape(array)) for name, array in present.items()}
+            extents = {p.name: p.extents for p in parameters}
+            values = solve_sizes(kernel, sizes, extents, shapes, known)
+            parameters = [replace(p, shape=shape_for(p.extents, values)) if p.extents else p for p in parameters]
         given = matched(kernel, [p.name for p in parameters], arrays, named)
         missing = [p.name for p in parameters if p.name not in given and p.intent is not Intent.OUT]
         if missing:
@@ -39,7 +60,7 @@ class CallArguments:
         tensors = are_tensors(given)
         views = [view(given[p.name], p) if p.name in given else empty_for(p) for p in parameters]
         check_overlap(views, parameters)
-        return CallArguments(parameters, views, given, tensors)
+        return CallArguments(parameters, views, given, tensors, tuple(values.values()))
 
     @property
     def outputs(self) -> Outputs:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.backends.calling.tensors import array_of, dtype_of, is_tensor, tensor_of
+from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.dialect.view.nest import Nest
@@ -33,6 +34,13 @@ class Parameter:
     alignment: int
     constant: bool = False
     """Whether callers may bind it once: then its bytes are the same at every call."""
+    extents: tuple[Expr, ...] = ()
+    """The extents as expressions of sizes, if they depend on some; `shape` has the greatest ones."""
+
+    @property
+    def extent_texts(self) -> list[str]:
+        """The extents as texts: numbers, or expressions of sizes."""
+        return [extent.render(str) for extent in self.extents] or [str(extent) for extent in self.shape]
 
     @property
     def written(self) -> bool:
@@ -44,7 +52,7 @@ def parameters_of(nest: Nest) -> tuple[Parameter, ...]:
     """The interface of a kernel, in order."""
     interface = [b for b in nest.buffers if b.intent is not None]
     return tuple(
-        Parameter(b.names[0], b.dtype, b.shape, b.intent, b.alignment, b.constant)
+        Parameter(b.names[0], b.dtype, b.shape, b.intent, b.alignment, b.constant, b.sized)
         for b in interface
         if b.intent is not None
     )

@@ -23,6 +23,17 @@ class BufferLayout:
     strides: tuple[int, ...]
     """Strides in elements."""
     element_bytes: int
+    sized: tuple[Expr, ...] = ()
+    """The extents as expressions of sizes, if the memory is an interface array's, whose strides then depend on them.
+
+    Other memory has the strides of the greatest extents."""
+
+    def factor(self, dimension: int) -> tuple[int, tuple[Expr, ...]]:
+        """The stride of a dimension as a number and the extents that depend on sizes."""
+        if not self.sized:
+            return self.strides[dimension], ()
+        inner = self.sized[dimension + 1 :]
+        return prod(e.constant for e in inner if e.is_constant), tuple(e for e in inner if not e.is_constant)
 
     @property
     def size(self) -> int:
@@ -41,7 +52,8 @@ def layout_of(nest: Nest, buffer: Buffer) -> BufferLayout:
     strides = [1] * len(shape)
     for dimension in range(len(shape) - 2, -1, -1):
         strides[dimension] = strides[dimension + 1] * shape[dimension + 1]
-    return BufferLayout(shape, tuple(strides), byte_width(buffer.dtype))
+    sized = buffer.sized if buffer.op is None else ()
+    return BufferLayout(shape, tuple(strides), byte_width(buffer.dtype), sized)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +66,28 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
+class Scaled:
+    """A distance `factor * index * product(extents)`, whose extents depend on sizes."""
+
+    index: Expr
+    factor: int
+    extents: tuple[Expr, ...]
+
+    @property
+    def divisor(self) -> int:
+        """A number that certainly divides the distance."""
+        return self.factor * prod(gcd(e.constant, *(c for _, c in e.terms)) for e in self.extents)
+
+
+@dataclass(frozen=True, slots=True)
 class Address:
-    """Distance of an element from the start of its buffer, in elements: `linear` plus the sum of `exchanges`."""
+    """Distance of an element from the start of its buffer, in elements: `linear`, `exchanges` and `scaled` summed."""
 
     linear: Expr
     exchanges: tuple[Exchange, ...] = ()
     """One exchange per swizzled dimension."""
+    scaled: tuple[Scaled, ...] = ()
+    """The distances of the dimensions whose strides depend on sizes."""
 
 
 def address_of(access: Access, layout: BufferLayout, chain: Sequence[Scope]) -> Address:
@@ -68,7 +96,12 @@ def address_of(access: Access, layout: BufferLayout, chain: Sequence[Scope]) -> 
     extents = [s.extent for s in chain]
     total = const(0)
     exchanges: list[Exchange] = []
-    for dimension, (index, stride) in enumerate(zip(physical_index(access, chain), layout.strides, strict=True)):
+    scaled: list[Scaled] = []
+    for dimension, index in enumerate(physical_index(access, chain)):
+        stride, sized = layout.factor(dimension)
+        if sized:
+            scaled.append(Scaled(index, stride, sized))
+            continue
         if dimension not in swizzles:
             total = total + index * stride
             continue
@@ -76,7 +109,7 @@ def address_of(access: Access, layout: BufferLayout, chain: Sequence[Scope]) -> 
         total = total + modulo(index, swizzle.granule, extents) * stride
         left, right = granule_numbers(access.index, shape, dimension, swizzle, extents)
         exchanges.append(Exchange(left, right, swizzle.granule * stride))
-    return Address(total, tuple(exchanges))
+    return Address(total, tuple(exchanges), tuple(scaled))
 
 
 def address(access: Access, layout: BufferLayout, chain: Sequence[Scope]) -> Expr:
@@ -89,6 +122,8 @@ def address(access: Access, layout: BufferLayout, chain: Sequence[Scope]) -> Exp
         raise LoweringError(
             f"'{access.array.name}' is swizzled, which this backend cannot do; apply unswizzle_dim first"
         )
+    if found.scaled:
+        raise LoweringError(f"the strides of '{access.array.name}' depend on sizes, which this backend cannot do")
     return found.linear
 
 
@@ -167,3 +202,11 @@ def spell(access: Access, chain: Sequence[Scope]) -> str:
     """The access in the notation, for messages: `x[{0},{1}*16+{2}]`."""
     index = ",".join(e.render(lambda d: f"{{{d}}}") for e in access.index)
     return f"{access.array.name}[{index}]"
+
+
+def refuse_sizes(nest: Nest, backend: str) -> None:
+    """Raise LoweringError for a kernel with sizes, for backends that take constant extents."""
+    if nest.sizes:
+        raise LoweringError(
+            f"{backend} takes constant extents, and the kernel has the size {next(iter(nest.sizes))}; give it a value"
+        )

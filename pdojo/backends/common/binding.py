@@ -13,6 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from pdojo.backends.common.placement import ALIGNMENT
 from pdojo.dialect.attributes import Intent
+from pdojo.dialect.index_maps import shape_map
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.binding import binding_nests
@@ -80,6 +81,8 @@ class _Part:
             [b.alignment if b.op is None else max(b.alignment, ALIGNMENT) for b, _ in rows],
             list(whole.known_tables().values()),
             [b.names[0] for b, found in rows if b.constant and found is Intent.IN],
+            [*self.nest.sizes.values()],
+            [shape_map(b.extents, [*self.nest.sizes.values()]) for b, _ in rows],
         )
         arguments = zip(rows, kernel.body.block.args, strict=True)
         values: dict[SSAValue, SSAValue] = {self._value(b): argument for (b, _), argument in arguments}

@@ -168,7 +168,10 @@ def lanes_together(scope: Scope) -> range:
 
 
 def loop_bounds(scope: Scope, extents: Sequence[int]) -> LoopBounds:
-    """Turn the constraints of a guard that are linear in the scope's variable into bounds of that variable."""
+    """Turn the constraints of a guard that are linear in the scope's variable into bounds of that variable.
+
+    Iterations in which no statement runs, by the guards of the scopes inside, are left out.
+    """
     outer: list[Expr] = []
     lows: list[Expr] = []
     highs: list[Expr] = []
@@ -187,7 +190,27 @@ def loop_bounds(scope: Scope, extents: Sequence[int]) -> LoopBounds:
             # rest + f * i >= 0  iff  i >= ceil(-rest / f) = -(rest floordiv f)
             lows.append(-floordiv(rest, factor, extents))
     own = tuple(constraint for constraint in scope.guard if constraint.uses(scope.depth))
+    for constraint in _needed_inside(scope):
+        factor = constraint.coefficient(scope.depth)
+        rest = constraint - var(scope.depth) * factor
+        if factor < 0 and not rest.uses(scope.depth) and constraint.bounds(extents)[0] < 0:
+            highs.append(floordiv(rest, -factor, extents) + 1)
     return LoopBounds(tuple(outer), tuple(lows), tuple(highs), tuple(inner), own)
+
+
+def _needed_inside(scope: Scope) -> list[Expr]:
+    """Constraints on a scope's iterations that hold if any statement inside runs (not all of them)."""
+    found: list[Expr] = []
+    child = scope.children[0]
+    if len(scope.children) > 1 or not isinstance(child, Scope):
+        return found
+    for constraint in (*child.guard, *_needed_inside(child)):
+        factor = constraint.coefficient(child.depth)
+        rest = constraint - var(child.depth) * factor
+        if not rest.uses(child.depth):
+            # Some iteration of the child meets it only if the best one does.
+            found.append(rest + max(0, factor) * (child.extent - 1))
+    return found
 
 
 def decided(constraint: Expr, extents: Sequence[int]) -> bool | None:

@@ -30,7 +30,7 @@ from xdsl.rewriter import InsertPoint
 
 from pdojo.backends.common.addresses import bind, within_table
 from pdojo.backends.llvm.x86 import Features
-from pdojo.dialect.affine import Atom, Div, Expr, Lookup
+from pdojo.dialect.affine import Atom, Div, Expr, Lookup, Size
 from pdojo.dialect.functions import DTYPES, ElementType
 from pdojo.dialect.semantics.rounding import round_float64, to_interface
 from pdojo.dialect.table import Table
@@ -83,6 +83,8 @@ class FunctionCode:
         """The other induction variables, keyed by depth: the SSA value and the index of its level."""
         self.extents: list[int] = []
         """Extents of the open scopes, keyed by depth."""
+        self.sizes: dict[str, SSAValue] = {}
+        """The values of sizes (i64)."""
 
     # Code at the current place
 
@@ -278,7 +280,7 @@ class FunctionCode:
     def _level(self, atom: Atom) -> int:
         if isinstance(atom, int):
             return self.variables[atom][1]
-        return max(self.variables[v][1] for v in atom.operand.variables())
+        return max((self.variables[v][1] for v in atom.operand.variables()), default=0)
 
     def _sum(self, number: int, terms: Terms) -> SSAValue:
         """The sum of terms, computed at a level."""
@@ -296,8 +298,34 @@ class FunctionCode:
         if isinstance(atom, int):
             return self.variables[atom][0]
         if atom not in level.values:
-            level.values[atom] = self._quotient(level, atom) if isinstance(atom, Div) else self._entry(level, atom)
+            match atom:
+                case Div():
+                    level.values[atom] = self._quotient(level, atom)
+                case Size():
+                    level.values[atom] = self._size(level, atom)
+                case Lookup():
+                    level.values[atom] = self._entry(level, atom)
         return level.values[atom]
+
+    def _size(self, level: Level, atom: Size) -> SSAValue:
+        value = self.sizes[atom.name]
+        return value if atom.step == 1 else level.add(llvm.UDivOp(value, self.integer(atom.step)))
+
+    def scaled(self, index: Expr, factor: int, extents: Sequence[Expr]) -> SSAValue:
+        """`factor * index * product(extents)`, as i64; the extents depend on sizes only."""
+        root, key = self.levels[0], ("stride", factor, tuple(extents))
+        if key not in root.values:
+            stride = self.integer(factor)
+            for extent in extents:
+                stride = root.add(llvm.MulOp(stride, self.index(extent)))
+            root.values[key] = stride
+        bound = self.bind(index)
+        value = self._index(bound)
+        level = self.levels[max((self._level(atom) for atom, _ in bound.terms), default=0)]
+        place = ("scaled", bound, factor, tuple(extents))
+        if place not in level.values:
+            level.values[place] = level.add(llvm.MulOp(value, root.values[key]))
+        return level.values[place]
 
     def _quotient(self, level: Level, atom: Div) -> SSAValue:
         """`numerator floordiv divisor` by an unsigned division: the numerator is made non-negative first."""

@@ -14,8 +14,10 @@ from pdojo.backends.calling.arguments import CallArguments, Outputs
 from pdojo.backends.calling.arrays import AnyArray, Parameter, aligned_empty, check_overlap, empty_for, parameters_of
 from pdojo.backends.common.binding import split_kernel
 from pdojo.backends.llvm.openmp import start_threads
+from pdojo.dialect.affine import Size
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.sizes import solve_sizes
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 
@@ -105,11 +107,14 @@ class LoadedKernel:
     """Largest number of threads for parallel scopes."""
     constants: Constants | None = None
     """The computation of constant temporaries; None if there are none. `code` is the rest of the kernel."""
+    sizes: tuple[Size, ...] = ()
+    """The sizes that calls determine: by the shapes of arrays, or by name (`kernel(x, N=5)`)."""
     _workspaces: list[_Workspace] = field(default_factory=list["_Workspace"])
     """Workspaces that no running call uses."""
 
     def __post_init__(self) -> None:
-        kinds = [*([ctypes.c_void_p] * (len(self.arguments) + 1)), ctypes.c_int]
+        pointers, sizes = [ctypes.c_void_p] * len(self.arguments), [ctypes.c_int64] * len(self.sizes)
+        kinds = [*pointers, *sizes, ctypes.c_void_p, ctypes.c_int]
         self._function = ctypes.CFUNCTYPE(None, *kinds)(self.code.address)
         source = self.code.source
         self._concurrent = source.parallel and self.threads > 1
@@ -117,8 +122,8 @@ class LoadedKernel:
 
     def __call__(self, /, *arrays: AnyArray, **named: AnyArray) -> Outputs:
         """Run the kernel; raises UsageError, naming the array, if one does not fit."""
-        arguments = CallArguments.of(self.name, self.parameters, arrays, named)
-        self.run(self._memory(arguments.views))
+        arguments = CallArguments.of(self.name, self.parameters, arrays, named, self.sizes)
+        self.run(self._memory(arguments.views), arguments.sizes)
         return arguments.outputs
 
     @property
@@ -180,11 +185,12 @@ class LoadedKernel:
         The returned function runs the kernel on the arrays with almost no overhead. Nothing is copied: the bytes of
         constant inputs must not change as long as it is used.
         """
-        return self.bound(self._memory(CallArguments.of(self.name, self.parameters, arrays, named).views))
+        given = CallArguments.of(self.name, self.parameters, arrays, named, self.sizes)
+        return self.bound(self._memory(given.views), given.sizes)
 
-    def bound(self, views: Sequence[NDArray[Any]]) -> Callable[[], None]:
-        """A function that runs the code on checked arrays."""
-        pointers = [v.ctypes.data for v in views]
+    def bound(self, views: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None) -> Callable[[], None]:
+        """A function that runs the code on checked arrays; sizes are by default those of the arrays' shapes."""
+        pointers = [*(v.ctypes.data for v in views), *(self._sizes_of(views) if sizes is None else sizes)]
         size = self._workspace_bytes
         workspace = _Workspace.of(size) if size else None
         function, threads = self._function, self.threads
@@ -206,16 +212,24 @@ class LoadedKernel:
         return random_arguments(self.parameters, seed)
 
     def __repr__(self) -> str:
-        rows = [f"{p.intent.value} {p.name} {p.dtype}[{', '.join(map(str, p.shape))}]" for p in self.parameters]
+        rows = [f"{p.intent.value} {p.name} {p.dtype}[{', '.join(p.extent_texts)}]" for p in self.parameters]
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         return f"<{type(self).__name__} {self.name}({', '.join(rows)}), {threads}>"
 
-    def run(self, views: Sequence[NDArray[Any]]) -> None:
-        """Run the code on checked arrays."""
-        self.run_at([v.ctypes.data for v in views])
+    def run(self, views: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None) -> None:
+        """Run the code on checked arrays; sizes are by default those of the arrays' shapes."""
+        self.run_at([*(v.ctypes.data for v in views), *(self._sizes_of(views) if sizes is None else sizes)])
+
+    def _sizes_of(self, views: Sequence[NDArray[Any]]) -> Sequence[int]:
+        """The values of the sizes that the shapes of all arrays determine. Raises UsageError."""
+        if not self.sizes:
+            return ()
+        extents = {p.name: p.extents for p in self.arguments}
+        shapes = {p.name: view.shape for p, view in zip(self.arguments, views, strict=True)}
+        return [*solve_sizes(self.name, self.sizes, extents, shapes, {}).values()]
 
     def run_at(self, pointers: Sequence[int]) -> None:
-        """Run the code on arrays at these addresses, in the order of `arguments`; nothing is checked."""
+        """Run the code on arrays at these addresses, in the order of `arguments`, then sizes; nothing is checked."""
         if self._concurrent:
             start_threads()
         size = self._workspace_bytes
@@ -329,7 +343,9 @@ def compile(
     if parts is not None:
         binding = compile(parts.binding, machine, threads=threads, optimize=optimize)
         constants = Constants(binding, parameters_of(nest_of(parts.calling)))
-    return Executable(kernel.sym_name.data, parameters_of(nest), native, threads, constants, native=native)
+    return Executable(
+        kernel.sym_name.data, parameters_of(nest), native, threads, constants, (*nest.sizes.values(),), native=native
+    )
 
 
 def assemble(
@@ -357,7 +373,9 @@ def load(kernel: KernelOp, code: ObjectCode, threads: int) -> LoadedKernel:
     if code.binding is not None:
         binding = LoadedKernel(code.binding.name, code.binding.arguments, objects.load(code.binding), threads)
         constants = Constants(binding, code.arguments)
-    return LoadedKernel(kernel.sym_name.data, parameters_of(nest_of(kernel)), objects.load(code), threads, constants)
+    nest = nest_of(kernel)
+    sizes = (*nest.sizes.values(),)
+    return LoadedKernel(nest.name, parameters_of(nest), objects.load(code), threads, constants, sizes)
 
 
 def _default_threads(machine: Machine | None, *, parallel: bool) -> int:

@@ -1,7 +1,8 @@
 """A kernel as functions of the llvm dialect: a main function, and one per parallel scope for the OpenMP runtime to
 call.
 
-The kernel's function takes a pointer per interface array, a pointer to the workspace, and the number of threads (i32).
+The kernel's function takes a pointer per interface array, the sizes (i64), a pointer to the workspace, and the number
+of threads (i32).
 The workspace holds the shared heap buffers, then one part per thread for the private ones; callers find the sizes in
 attributes of the function.
 """
@@ -112,8 +113,13 @@ class _KernelLowering:
     def lower(self) -> llvm.FuncOp:
         """Build the kernel's main function."""
         interface = [b for b in self.nest.buffers if b.op is None]
-        code = FunctionCode(self.nest.symbol, [*([POINTER] * len(interface)), POINTER, i32], self.features)
-        *arrays, self.workspace, self.thread_count = code.arguments
+        sizes = [*self.nest.sizes]
+        types = [*([POINTER] * len(interface)), *([i64] * len(sizes)), POINTER, i32]
+        code = FunctionCode(self.nest.symbol, types, self.features)
+        *given, self.workspace, self.thread_count = code.arguments
+        arrays, numbers = given[: len(interface)], given[len(interface) :]
+        for name, value in zip(sizes, numbers, strict=True):
+            value.name_hint, code.sizes[name] = name, value
         for value, buffer in zip(arrays, interface, strict=True):
             value.name_hint = buffer.names[0]
         self.workspace.name_hint, self.thread_count.name_hint = "workspace", "threads"
@@ -132,7 +138,9 @@ class _KernelLowering:
         facts: list[DictionaryAttr] = []
         for buffer in interface:
             placement = self.plan.placements[buffer]
-            facts.append(_pointer_facts(placement.alignment, placement.layout.size_bytes))
+            known = 0 if buffer.sized else placement.layout.size_bytes
+            facts.append(_pointer_facts(placement.alignment, known))
+        facts += [DictionaryAttr({})] * len(self.nest.sizes)
         facts.append(_pointer_facts(ALIGNMENT, 0))
         facts.append(DictionaryAttr({}))
         return ArrayAttr(facts)
@@ -163,7 +171,7 @@ class _KernelLowering:
         variables = sorted(_used(scope) & code.variables.keys())
         values = [outer.reach.bases[b] for b in buffers]
         values += [self.workspace] if self.plan.thread_bytes else []
-        values += [low, high, *(code.variables[v][0] for v in variables)]
+        values += [low, high, *(code.variables[v][0] for v in variables), *code.sizes.values()]
         name = f"{self.nest.symbol}.parallel{len(self.threads)}"
         placeholder = llvm.FuncOp(name, llvm.LLVMFunctionType([POINTER]))
         self.threads.append(placeholder)
@@ -199,6 +207,7 @@ class _KernelLowering:
         low, high = slot.next(i64), slot.next(i64)
         for variable in variables:
             code.variables[variable] = (slot.next(i64), 0)
+        code.sizes = {name: slot.next(i64) for name in self.nest.sizes}
         share = ThreadShare(code, low, high)
         if workspace is not None:
             self._settle_thread(reach, scope, workspace, share.thread)

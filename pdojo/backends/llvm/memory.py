@@ -10,7 +10,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
 
-from pdojo.backends.common.addresses import Exchange, address_of, known_alignment, spell
+from pdojo.backends.common.addresses import Exchange, Scaled, address_of, known_alignment, spell
 from pdojo.backends.common.placement import MemoryPlan, Placement
 from pdojo.backends.llvm.code import FunctionCode, memory_type, value_type
 from pdojo.backends.llvm.idle import IdleLanes
@@ -35,7 +35,7 @@ class AccessPlace:
     index: Expr
     """Distance from the start of the buffer in elements, with known variables substituted."""
     displacement: SSAValue | None = None
-    """Additional distance by swizzles, in elements (i64); None if it is part of `index`."""
+    """Additional distance by swizzles, or by strides that depend on sizes, in elements (i64); None if there is none."""
     step: int = 0
     """A divisor of the displacement."""
 
@@ -84,6 +84,7 @@ class Reach:
         """Resolve an access. Raises LoweringError if the index of a register depends on variables other than lanes."""
         where = address_of(access, self.placement(access.array.buffer).layout, leaf.chain)
         place = self._displaced(AccessPlace(access, leaf, self.code.bind(where.linear)), where.exchanges)
+        place = self._scaled(place, where.scaled)
         if access.array.buffer.memory is Memory.REGISTER:
             self._check_register(place)
         return place
@@ -103,6 +104,17 @@ class Reach:
                 if place.displacement is not None:
                     distance = code.emit(llvm.AddOp(place.displacement, distance))
                 place = replace(place, displacement=distance, step=gcd(place.step, exchange.factor))
+        return place
+
+    def _scaled(self, place: AccessPlace, scaled: Sequence[Scaled]) -> AccessPlace:
+        """The place with the distances of dimensions whose strides depend on sizes."""
+        for each in scaled:
+            if self.code.bind(each.index) == const(0):
+                continue
+            distance = self.code.scaled(each.index, each.factor, each.extents)
+            if place.displacement is not None:
+                distance = self.code.emit(llvm.AddOp(place.displacement, distance))
+            place = replace(place, displacement=distance, step=gcd(place.step, each.divisor))
         return place
 
     def start(self, place: AccessPlace) -> SSAValue:

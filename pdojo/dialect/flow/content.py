@@ -110,7 +110,16 @@ def _down_to(scope: Scope | None) -> Content | None:
 def declared(buffer: Buffer) -> Structure:
     """The structure of a declaration."""
     swizzles = tuple(sorted(buffer.swizzles.items()))
-    form = buffer.dtype, buffer.shape, buffer.reuse, swizzles, buffer.memory, buffer.intent, buffer.alignment
+    form = (
+        buffer.dtype,
+        buffer.shape,
+        buffer.sized,
+        buffer.reuse,
+        swizzles,
+        buffer.memory,
+        buffer.intent,
+        buffer.alignment,
+    )
     return buffer.names, form, buffer.constant, _hints(buffer.hints)
 
 

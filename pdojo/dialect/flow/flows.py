@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.dialect.affine import Expr, var
-from pdojo.dialect.flow.integer_sets import bounded, coordinates, domain_constraints, read_set, spell, variables
+from pdojo.dialect.flow.integer_sets import (
+    bounded,
+    coordinates,
+    domain_constraints,
+    place_constraints,
+    read_set,
+    spell,
+    variables,
+)
 from pdojo.dialect.flow.shortcut import decided
 from pdojo.dialect.flow.uses import Use
 from pdojo.dialect.view.nest import Leaf
@@ -26,9 +34,15 @@ class Caller:
     """The caller's use of an interface array: it reads all elements at the end and may write them before the start."""
 
     name: str
-    shape: tuple[int, ...]
+    rank: int
     writes: bool
     """Whether the array has values before the kernel runs."""
+    extents: tuple[Expr, ...]
+
+    @property
+    def box(self) -> tuple[int, ...]:
+        """The extents as numbers. Raises UnknownSize."""
+        return tuple([extent.evaluate(()) for extent in self.extents])
 
 
 @bounded()
@@ -158,9 +172,9 @@ def _events(
         placed.append(f"{instance} -> P[{', '.join(place)}] : {domain}")
 
     if caller is not None and (kind == "R" or caller.writes):
-        names = variables("i", len(caller.shape))
+        names = variables("i", caller.rank)
         time = [str(end_of(uses) if kind == "R" else -1), *["0"] * (length_of(uses) - 1)]
-        happens(len(uses), names, domain_constraints(caller.shape, (), names), time, [str(number), *names])
+        happens(len(uses), names, place_constraints(caller.extents, names), time, [str(number), *names])
     for position, (use, place) in enumerate(zip(uses, places, strict=True)):
         if use.reads if kind == "R" else use.writes:
             names = variables("i", use.leaf.depth)

@@ -15,7 +15,7 @@ from functools import lru_cache
 from threading import RLock
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from pdojo.dialect.affine import Atom, Div, Expr, const, floordiv, var
+from pdojo.dialect.affine import Atom, Div, Expr, Size, const, floordiv, var
 from pdojo.dialect.flow.shortcut import is_used
 from pdojo.errors import Undecided
 
@@ -125,6 +125,8 @@ def spell(expression: Expr, names: Sequence[str]) -> str:
 def _spell_atom(atom: Atom, names: Sequence[str]) -> str:
     if isinstance(atom, int):
         return names[atom]
+    if isinstance(atom, Size):
+        return f"@{atom.name}:{atom.low // atom.step}:{atom.high // atom.step}@"
     operand = spell(atom.operand, names)
     if isinstance(atom, Div):
         return f"floor(({operand})/{atom.divisor})"
@@ -135,22 +137,39 @@ def _spell_atom(atom: Atom, names: Sequence[str]) -> str:
 _LOOKUP = re.compile(r"<<([^<>|]*)\|([^<>|]*)>>")
 """A lookup in a text: its place, and the runs of the table."""
 
+_SIZE = re.compile(r"@(\w+):(\d+):(\d+)@")
+"""A size in a text, with its bounds: a parameter of the set."""
+
 SetT = TypeVar("SetT", "isl.Set", "isl.Map", "isl.UnionSet", "isl.UnionMap")
 
 
 def read_set(kind: type[SetT], text: str) -> SetT:
     """The set or relation that a text describes; expressions in the text are results of `spell`.
 
-    isl's syntax has no lookups. Each one becomes a parameter whose value the cases of its table determine, and which is
-    projected out.
+    Sizes are parameters of the result, within their ranges. isl's syntax has no lookups: each one becomes a parameter
+    whose value the cases of its table determine, and which is projected out.
     """
     import islpy as isl
 
+    text, sizes = _SIZE.sub(r"n_\1", text), sorted(set(_SIZE.findall(text)))
+    if sizes:
+        bounds = " and ".join(f"{low} <= n_{name} <= {high}" for name, low, high in sizes)
+        head = f"[{', '.join(f'n_{name}' for name, _, _ in sizes)}]"
+        space = isl.Set.read_from_str(context(), f"{head} -> {{ : {bounds} }}")
+        return _read(kind, text, head).intersect_params(space)
+    return _read(kind, text, "")
+
+
+def _read(kind: type[SetT], text: str, sizes: str) -> SetT:
+    """`read_set` of a text without marks of sizes; `sizes` are those parameters, as `[n_N]`, or ''."""
+    import islpy as isl
+
     if "<<" not in text:
-        return kind.read_from_str(context(), text)
+        return kind.read_from_str(context(), f"{sizes} -> {text}" if sizes else text)
     names: list[str] = []
     pieces = [_without_lookups(piece, names) for piece in text.strip()[1:-1].split(";")]
-    found = kind.read_from_str(context(), f"[{', '.join(names)}] -> {{ {'; '.join(pieces)} }}")
+    head = f"[{', '.join([*names, *filter(None, [sizes[1:-1]])])}]"
+    found = kind.read_from_str(context(), f"{head} -> {{ {'; '.join(pieces)} }}")
     return found.project_out(isl.dim_type.param, 0, len(names))
 
 
@@ -180,6 +199,11 @@ def domain_constraints(extents: Sequence[int], guards: Iterable[Expr], names: Se
     """Box and guards of an iteration domain, as isl constraints."""
     box = [f"0 <= {name} < {extent}" for name, extent in zip(names, extents, strict=True)]
     return box + [f"{spell(g, names)} >= 0" for g in guards]
+
+
+def place_constraints(extents: Iterable[Expr], names: Sequence[str]) -> list[str]:
+    """The places of an array, whose extents are expressions of sizes, as isl constraints."""
+    return [f"0 <= {name} < {spell(extent, ())}" for name, extent in zip(names, extents, strict=True)]
 
 
 def variables(prefix: str, count: int) -> list[str]:

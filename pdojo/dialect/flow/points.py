@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.dialect.affine import Atom, Expr, Lookup
+from pdojo.dialect.affine import Atom, Expr, Lookup, Size
 
 Ints: TypeAlias = NDArray[np.int64]
 
@@ -24,6 +24,8 @@ def _of_atom(atom: Atom, values: Ints) -> Ints:
     if isinstance(atom, int):
         return values[atom]
     operand = evaluate(atom.operand, values)
+    if isinstance(atom, Size):
+        atom.of(0)
     if isinstance(atom, Lookup):
         return np.take(atom.table.entries, operand, mode="clip")
     return operand // atom.divisor

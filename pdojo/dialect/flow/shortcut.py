@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Generic, Protocol, TypeVar
 
-from pdojo.errors import UsageError
+from pdojo.errors import UnknownSize, UsageError
 
 AnswerT = TypeVar("AnswerT")
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
@@ -48,8 +48,11 @@ class Shortcut:
     """Its function, as `module:function`; imported when it is first asked."""
 
     def answer(self, question: Question[AnswerT]) -> Answer[AnswerT] | None:
-        """The answer to a question of this kind; None if the shortcut does not know it."""
-        return _function(self.home)(question)
+        """The answer to a question of this kind; None if it is unknown, or depends on the value of a size."""
+        try:
+            return _function(self.home)(question)
+        except UnknownSize:
+            return None
 
 
 @cache

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from pdojo.dialect.affine import MOST_ATOMS, Expr, const, floordiv, lookup, modulo, var
+from pdojo.dialect.affine import MOST_ATOMS, Expr, Size, const, floordiv, lookup, modulo, var
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.notation import features
 from pdojo.dialect.notation.hints import parse_hints
@@ -77,6 +77,8 @@ class Expressions:
             raise cursor.error(f"unknown array '{name.text}'", did_you_mean(name.text, self.arrays), name.span)
         if isinstance(array, Table):
             raise cursor.error(f"table '{name.text}' is constant: statements write arrays", span=name.span)
+        if isinstance(array, Size):
+            raise cursor.error(f"'{name.text}' is a size, no array", span=name.span)
         cursor.expect("[", f"after array '{name.text}'")
         outer, self.context = self.context, "index"
         index: list[Expr] = []
@@ -236,6 +238,10 @@ class Expressions:
             if self.context == "guard":
                 raise features.control_flow(cursor, word.span, f"a guard may not read an array (here '{word.text}')")
             return self.access()
+        size = self.arrays.get(word.text)
+        if isinstance(size, Size):
+            cursor.advance()
+            return IndexValue(size.expression, None, word.span)
         if self.context == "value":
             if cursor.at("(", 1):
                 return self._call()

@@ -6,17 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import DictionaryAttr, MemRefType
+from xdsl.ir import Attribute
 
+from pdojo.dialect.affine import Expr, Size, size_problem
 from pdojo.dialect.attributes import Intent, Memory, Numerics
 from pdojo.dialect.functions import DTYPES, byte_width
+from pdojo.dialect.index_maps import memref_of, shape_map
 from pdojo.dialect.notation.hints import parse_hints
 from pdojo.dialect.notation.lexer import Cursor, Token, TokenKind
 from pdojo.dialect.notation.source import Span, did_you_mean, element_type_hint
+from pdojo.dialect.notation.statements import parse_extent
 from pdojo.dialect.notation.values import ArrayName, Named
 from pdojo.dialect.ops import BufferOp, KernelOp, Swizzle, slots_in
 from pdojo.dialect.table import MOST_ENTRIES, Table
 
-FACTS = ("arguments", "numerics", "machine")
+FACTS = ("arguments", "numerics", "machine", "size")
 """First words of header lines that state a fact about the kernel."""
 
 
@@ -26,7 +30,8 @@ class Declaration:
 
     arrays: list[Token]
     dtype: str
-    shape: list[int]
+    shape: list[Expr]
+    """The extents as expressions of sizes."""
     reuse: list[int]
     swizzles: dict[int, Swizzle]
     memory: Memory
@@ -36,9 +41,14 @@ class Declaration:
     constant: bool
 
     @property
-    def type(self) -> MemRefType:
+    def type(self) -> MemRefType[Attribute]:
         """The logical type of each array."""
-        return MemRefType(DTYPES[self.dtype], self.shape)
+        return memref_of(self.dtype, self.shape)
+
+    @property
+    def box(self) -> tuple[int, ...]:
+        """The greatest extents."""
+        return tuple(extent.bounds(())[1] for extent in self.shape)
 
 
 @dataclass
@@ -55,6 +65,8 @@ class Header:
     machine: str | None = None
     declarations: list[Declaration] = field(default_factory=list[Declaration])
     tables: list[tuple[Table, Span]] = field(default_factory=list[tuple[Table, Span]])
+    sizes: dict[str, Size] = field(default_factory=dict[str, Size])
+    """The sizes that callers give."""
 
     @property
     def interface(self) -> list[str]:
@@ -110,6 +122,31 @@ def parse_fact(cursor: Cursor, header: Header) -> None:
     cursor.expect_end(f"after '{word.text}'")
 
 
+def parse_size(cursor: Cursor, header: Header) -> Size:
+    """`size N in 1..4096 multiple 8`."""
+    cursor.advance()
+    name = cursor.expect_kind(TokenKind.WORD, "the name of a size")
+    if not cursor.at_word("in"):
+        raise cursor.error("expected 'in' and the range of the size: size N in 1..4096")
+    cursor.advance()
+    first = cursor.expect_kind(TokenKind.INTEGER, "the least value of the size")
+    cursor.expect("..", "between the least and the greatest value: size N in 1..4096")
+    last = cursor.expect_kind(TokenKind.INTEGER, "the greatest value of the size")
+    step = None
+    if cursor.at_word("multiple"):
+        cursor.advance()
+        step = cursor.expect_kind(TokenKind.INTEGER, "the number that divides the size")
+    cursor.expect_end("after a size")
+    size = Size(
+        name.text, _bounded(cursor, first), _bounded(cursor, last), 1 if step is None else _bounded(cursor, step)
+    )
+    if name.text in header.sizes:
+        raise cursor.error(f"the size '{name.text}' is declared twice", span=name.span)
+    if (problem := size_problem(size)) is not None:
+        raise cursor.error(problem, span=first.span.to(cursor.previous.span))
+    return size
+
+
 def _once(cursor: Cursor, word: Token, *, known: bool) -> None:
     if known:
         raise cursor.error(f"'{word.text}' is stated twice", span=word.span)
@@ -162,10 +199,10 @@ def parse_declaration(cursor: Cursor, header: Header) -> None:
     dtype = cursor.expect_kind(TokenKind.WORD, f"the element type of '{name.text}'")
     if dtype.text not in DTYPES:
         raise cursor.error(f"unknown element type '{dtype.text}'", element_type_hint(dtype.text), dtype.span)
-    shape, reuse, swizzles = _shape(cursor, name)
+    shape, reuse, swizzles = _shape(cursor, header, name)
     if cursor.at_word("table"):
         cursor.advance()
-        header.tables.append(_table(cursor, header, name, dtype, shape))
+        header.tables.append(_table(cursor, header, name, dtype, [extent.constant for extent in shape]))
         return
     locations = [m.value for m in Memory]
     location = cursor.expect_kind(TokenKind.WORD, f"a location, one of {', '.join(locations)}")
@@ -216,18 +253,18 @@ def _entry(cursor: Cursor) -> int:
     return _bounded(cursor, cursor.expect_kind(TokenKind.INTEGER, "an entry of a table, an integer of at least 0"))
 
 
-def _shape(cursor: Cursor, name: Token) -> tuple[list[int], list[int], dict[int, Swizzle]]:
+def _shape(cursor: Cursor, header: Header, name: Token) -> tuple[list[Expr], list[int], dict[int, Swizzle]]:
     cursor.expect("[", f"and the extents of '{name.text}'")
-    shape: list[int] = []
+    shape: list[Expr] = []
     reuse: list[int] = []
     swizzles: dict[int, Swizzle] = {}
     while not cursor.accept("]"):
         if shape:
             cursor.expect(",", "or ']' in a shape")
-        extent = cursor.expect_kind(TokenKind.INTEGER, "an extent, an integer")
-        if int(extent.text) < 1:
-            raise cursor.error("an extent is at least 1", span=extent.span)
-        shape.append(int(extent.text))
+        span, extent = cursor.token.span, parse_extent(cursor, header.sizes, "an extent, an integer")
+        if extent.bounds(())[0] < 1:
+            raise cursor.error("an extent is at least 1", span=span.to(cursor.previous.span))
+        shape.append(extent)
         if cursor.accept("^"):
             by = cursor.expect_kind(TokenKind.INTEGER, "the number of a dimension after '^'")
             granule = cursor.expect_kind(TokenKind.INTEGER, "a number of elements") if cursor.accept("*") else None
@@ -269,6 +306,8 @@ def _check_name(cursor: Cursor, header: Header, name: Token, beside: Sequence[To
     if before is not None:
         message = f"array '{name.text}' is declared twice, first on line {before.line + 1}"
         raise cursor.error(message, span=name.span)
+    if name.text in header.sizes:
+        raise cursor.error(f"'{name.text}' is a size and cannot be declared twice", span=name.span)
     if "." in name.text:
         raise cursor.error(f"'{name.text}' is no array name: names have letters, digits and _", span=name.span)
 
@@ -311,19 +350,23 @@ def build_kernel(cursor: Cursor, header: Header) -> tuple[KernelOp, dict[str, Na
     arguments = [(n, header.intent(n), rows[n].type) for n in order]
     tables = [table for table, _ in header.tables]
     constants = [n for n in order if rows[n].constant]
-    kernel = KernelOp(header.name, arguments, None, header.numerics, header.machine, alignments, tables, constants)
+    sizes = [*header.sizes.values()]
+    extents = [shape_map(rows[n].shape, sizes) for n in order]
+    facts = header.numerics, header.machine, alignments, tables, constants, sizes, extents
+    kernel = KernelOp(header.name, arguments, None, *facts)
     values = dict(zip(order, kernel.body.block.args, strict=True))
-    arrays: dict[str, Named] = {n: ArrayName(n, rows[n].dtype, tuple(rows[n].shape), v) for n, v in values.items()}
-    arrays |= {table.name: table for table in tables}
+    arrays: dict[str, Named] = {n: ArrayName(n, rows[n].dtype, rows[n].box, v) for n, v in values.items()}
+    arrays |= {table.name: table for table in tables} | header.sizes
     buffers: list[tuple[BufferOp, Span]] = []
     hosted = [(rows[n], rows[n].arrays[1:], values[n]) for n in order if len(rows[n].arrays) > 1]
     own = [(row, row.arrays, None) for row in header.declarations if row.arrays[0].text not in order]
     for row, tokens, host in (*hosted, *own):
         names = [t.text for t in tokens]
         constant = row.constant and host is None
-        buffer = BufferOp(names, row.type, row.memory, row.reuse, host, row.hints, row.swizzles, constant=constant)
+        facts = row.memory, row.reuse, host, row.hints, row.swizzles
+        buffer = BufferOp.of(names, row.dtype, row.shape, *facts, constant=constant)
         kernel.body.block.add_op(buffer)
         buffers.append((buffer, row.span))
         for name, value in zip(names, buffer.arrays, strict=True):
-            arrays[name] = ArrayName(name, row.dtype, tuple(row.shape), value)
+            arrays[name] = ArrayName(name, row.dtype, row.box, value)
     return kernel, arrays, buffers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Expr, Size
 from pdojo.dialect.notation.expressions import Expressions
 from pdojo.dialect.notation.lexer import Cursor, tokenize
 from pdojo.dialect.notation.literals import constant_attr
@@ -15,10 +15,13 @@ from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Constant
 
 
-def parse_index(text: str, extents: Sequence[int], tables: Mapping[str, Table] | None = None) -> tuple[Expr, ...]:
-    """Parse `{0},{1}*16+{2}` over scopes of the given extents, outermost first. Raises NotationError."""
+def parse_index(text: str, extents: Sequence[int], names: Mapping[str, Table | Size] | None = None) -> tuple[Expr, ...]:
+    """Parse `{0},{1}*16+{2}` over scopes of the given extents, outermost first; `names` are tables and sizes.
+
+    Raises NotationError.
+    """
     cursor = _cursor(text, "<index>")
-    expressions = Expressions(cursor, tables or {}, extents)
+    expressions = Expressions(cursor, names or {}, extents)
     index = [expressions.index_side()]
     while cursor.at(","):
         cursor.advance()
@@ -28,10 +31,10 @@ def parse_index(text: str, extents: Sequence[int], tables: Mapping[str, Table] |
     return tuple(index)
 
 
-def parse_guard(text: str, extents: Sequence[int]) -> tuple[Expr, ...]:
+def parse_guard(text: str, extents: Sequence[int], sizes: Mapping[str, Size] | None = None) -> tuple[Expr, ...]:
     """Parse one comparison, `{0}*16+{1} < 500`, as `e >= 0` for each expression. Raises NotationError."""
     cursor = _cursor(text, "<guard>")
-    found = parse_constraint(cursor, Expressions(cursor, {}, extents))
+    found = parse_constraint(cursor, Expressions(cursor, sizes or {}, extents))
     if not cursor.at_end:
         raise cursor.error("expected the end of the constraint")
     return tuple(found)

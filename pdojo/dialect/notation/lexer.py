@@ -38,12 +38,12 @@ class Token:
 _TOKEN = re.compile(
     r"""
       (?P<BLANK>\s+|\#.*)
-    | (?P<FLOAT>\d+\.\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)
+    | (?P<FLOAT>\d+\.(?!\.)\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)
     | (?P<INTEGER>\d+)
     | (?P<WORD>[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*)
     | (?P<ITERATION>\{\s*\d+\s*\})
     | (?P<STRING>"(?:[^"\\]|\\.)*+")
-    | (?P<SIGN>->|<<|>>|<=|>=|==|!=|//|[-+*/%&|^<>=()\[\],:!])
+    | (?P<SIGN>->|\.\.|<<|>>|<=|>=|==|!=|//|[-+*/%&|^<>=()\[\],:!])
     """,
     re.VERBOSE | re.ASCII,
 )
@@ -84,7 +84,7 @@ def _check_number(source: Source, token: Token, line: str) -> None:
     if token.kind is TokenKind.ITERATION:
         return
     rest = re.match(r"[A-Za-z0-9_.]+", line[token.span.column + token.span.width :])
-    if rest is None:
+    if rest is None or rest.group().startswith(".."):
         return
     span = Span(token.span.line, token.span.column, token.span.width + len(rest.group()))
     hint = f"a mapping follows a colon: {token.text}:{rest.group()}" if len(rest.group()) == 1 else ""

@@ -5,10 +5,19 @@ from __future__ import annotations
 from xdsl.ir import Block, Operation
 from xdsl.utils.exceptions import VerifyException
 
+from pdojo.dialect.affine import Size
 from pdojo.dialect.exception import KernelVerifyException
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.notation import features
-from pdojo.dialect.notation.header import FACTS, Header, build_kernel, parse_declaration, parse_fact, parse_kernel_line
+from pdojo.dialect.notation.header import (
+    FACTS,
+    Header,
+    build_kernel,
+    parse_declaration,
+    parse_fact,
+    parse_kernel_line,
+    parse_size,
+)
 from pdojo.dialect.notation.lexer import Cursor, TokenKind, tokenize
 from pdojo.dialect.notation.sizes import Given, Names
 from pdojo.dialect.notation.source import Source, Span, did_you_mean
@@ -65,10 +74,12 @@ class _KernelParser:
                 raise cursor.error(f"kernel '{self.header.name}' is defined twice", span=self.header.span)
         elif self.header is None:
             raise cursor.error("expected the header of a kernel", _BEGINNING)
-        elif _is_declaration(cursor):
+        elif _is_declaration(cursor, self.header):
             if self.tree is not None:
                 raise cursor.error("declarations stand above the first scope or statement")
-            if cursor.token.text in FACTS and not cursor.at("[", 2):
+            if cursor.token.text == "size" and cursor.peek(1).kind is TokenKind.WORD and not cursor.at("[", 2):
+                self._size(cursor, self.header)
+            elif cursor.token.text in FACTS and not cursor.at("[", 2):
                 parse_fact(cursor, self.header)
             else:
                 parse_declaration(cursor, self.header)
@@ -77,8 +88,17 @@ class _KernelParser:
                 self.tree = _Tree(cursor, self.header)
             self.tree.line(cursor)
 
+    def _size(self, cursor: Cursor, header: Header) -> None:
+        """Declare a size of the present kernel; a given one is a constant until the kernel ends."""
+        if header.declarations:
+            raise cursor.error("sizes are declared above the arrays")
+        size = parse_size(cursor, header)
+        if not self.names.give(size):
+            header.sizes[size.name] = size
+
     def _finish(self) -> None:
         """End the present kernel, if any."""
+        self.names.end_kernel()
         if self.header is None:
             return
         if self.tree is None:
@@ -87,14 +107,15 @@ class _KernelParser:
         self.header = self.tree = None
 
 
-def _is_declaration(cursor: Cursor) -> bool:
+def _is_declaration(cursor: Cursor, header: Header) -> bool:
     """Whether a fact, or `name dtype` or `name word [` starts the line; not `while z[{0}++] ...`."""
     first, second = cursor.token, cursor.peek(1)
     if first.kind is not TokenKind.WORD or cursor.at("[", 1) or cursor.at("=", 1):
         return False
     if first.text in FACTS or (second.kind is TokenKind.WORD and second.text in DTYPES):
         return True
-    return second.kind is TokenKind.WORD and first.text not in features.CONTROL_FLOW and cursor.at("[", 2)
+    begins_tree = first.text in header.sizes or first.text in features.CONTROL_FLOW
+    return second.kind is TokenKind.WORD and not begins_tree and cursor.at("[", 2)
 
 
 class _Tree:
@@ -126,8 +147,10 @@ class _Tree:
             raise cursor.error("a statement has no children: one bar less", span=start)
         chain = list(enclosing)
         while not cursor.at_end:
-            self._check_start(cursor)
-            if cursor.token.kind is TokenKind.WORD:
+            is_size = isinstance(self.arrays.get(cursor.token.text), Size) or cursor.at("(")
+            if not is_size:
+                self._check_start(cursor)
+            if not is_size and cursor.token.kind is TokenKind.WORD:
                 self._statement(cursor, chain)
                 self.parents[bars + 1 :] = [None]
                 return

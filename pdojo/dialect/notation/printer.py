@@ -14,7 +14,7 @@ from pdojo.dialect.notation.literals import format_constant
 from pdojo.dialect.notation.spelling import ApplicationStyle, spell
 from pdojo.dialect.ops import KernelOp, spell_slots
 from pdojo.dialect.view.build import nest_of
-from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Node, Scope
+from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Node, Scope, extent_and_guard
 
 _MACHINE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-(?:[A-Za-z_][A-Za-z0-9_]*|\d+))*")
 
@@ -47,6 +47,8 @@ def header_lines(nest: Nest) -> Iterator[str]:
         yield f"numerics {' '.join(n.value for n in kernel.permitted) or 'none'}"
     if kernel.machine is not None:
         yield f"machine {_quoted(kernel.machine.data)}"
+    for size in nest.sizes.values():
+        yield f"size {size.name} in {size.low}..{size.high}" + f" multiple {size.step}" * (size.step > 1)
     aligned = _aligned(arguments) if kernel.arg_alignments is not None else set[str]()
     for buffer in nest.buffers:
         yield declaration_line(buffer, aligned=buffer.names[0] in aligned)
@@ -63,8 +65,8 @@ def _aligned(arguments: list[Buffer]) -> set[str]:
 def declaration_line(buffer: Buffer, *, aligned: bool = False) -> str:
     """The declaration of a buffer."""
     swizzles = {d: f"^{s.by}" + f"*{s.granule}" * (s.granule != 1) for d, s in buffer.swizzles.items()}
-    extents = enumerate(zip(buffer.shape, buffer.reuse, strict=True))
-    shape = ", ".join(f"{n}{swizzles.get(d, '')}{spell_slots(slots)}" for d, (n, slots) in extents)
+    extents = enumerate(zip(buffer.extents, buffer.reuse, strict=True))
+    shape = ", ".join(f"{_extent(e)}{swizzles.get(d, '')}{spell_slots(slots)}" for d, (e, slots) in extents)
     text = f"{buffer.names[0]} {buffer.dtype} [{shape}] {buffer.memory.value}{spell_hints(buffer.hints)}"
     if buffer.constant:
         text += " const"
@@ -103,14 +105,21 @@ def tree_rows(nodes: list[Node], bars: str = "") -> Iterator[tuple[str, list[Nod
 
 
 def scope_text(scope: Scope) -> str:
-    """Extent, mapping and guard."""
-    text = str(scope.extent)
+    """Extent, mapping and guard; a guard that bounds the scope by sizes alone is its extent."""
+    extent, guard = extent_and_guard(scope)
+    text = _extent(extent)
     if scope.mapping is not Mapping.SEQUENTIAL:
         text += f":{scope.mapping.value}"
     if scope.intrinsic:
         text += f"({scope.intrinsic})"
     text += spell_hints(scope.hints)
-    return f"{text} where ({', '.join(guard_texts(scope.guard))})" if scope.guard else text
+    return f"{text} where ({', '.join(guard_texts(guard))})" if guard else text
+
+
+def _extent(extent: Expr) -> str:
+    """An integer, a size, or an expression of sizes in parentheses."""
+    text = _index(extent)
+    return text if extent.is_constant or extent.is_primary else f"({text})"
 
 
 def guard_texts(guard: tuple[Expr, ...]) -> Iterator[str]:

@@ -18,9 +18,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
+from pdojo.dialect.affine import Size
 from pdojo.dialect.element_types import ELEMENT_TYPES, WIDE
 from pdojo.dialect.notation.lexer import Cursor, Token, TokenKind, tokenize
 from pdojo.dialect.notation.source import Source, did_you_mean, element_type_hint
+from pdojo.dialect.sizes import value_problem
 from pdojo.dialect.text_limits import MOST_DIGITS, MOST_NESTED
 from pdojo.errors import UsageError
 
@@ -49,6 +51,8 @@ class Names:
     """Values, keyed by name, in the order of definition."""
     parameters: list[str] = field(default_factory=list[str])
     """Names to which callers may give a value."""
+    of_kernel: list[str] = field(default_factory=list[str])
+    """The given sizes of the present kernel."""
     depth: int = 0
     """Number of open parentheses, signs and calls."""
 
@@ -78,6 +82,27 @@ class Names:
             span = start.span.to(cursor.previous.span)
             raise cursor.error(f"the size {name.text} is {value}, less than 0{self._stated()}", span=span)
         self.values[name.text] = value
+
+    def give(self, size: Size) -> bool:
+        """Whether the value of a kernel's size is given; its name then stands for the value until the kernel ends.
+
+        Raises UsageError for a value outside of the range.
+        """
+        if size.name not in self.given:
+            return False
+        value = self._given(size.name, "size", 0)
+        if (problem := value_problem(size, value)) is not None:
+            raise UsageError(problem)
+        self.values[size.name] = value
+        self.parameters.append(size.name)
+        self.of_kernel.append(size.name)
+        return True
+
+    def end_kernel(self) -> None:
+        """Forget the values of the kernel's sizes."""
+        for name in self.of_kernel:
+            del self.values[name]
+        self.of_kernel.clear()
 
     def put(self, cursor: Cursor) -> Cursor:
         """The line with values in place of names. A word after a colon is a mapping or a reuse flag, not a size."""

@@ -8,11 +8,11 @@ from typing import assert_never
 from xdsl.dialects.builtin import DictionaryAttr, IndexType
 from xdsl.ir import Attribute, Block
 
-from pdojo.dialect.affine import Atom, Expr, to_affine
+from pdojo.dialect.affine import Expr, Size, const, var
 from pdojo.dialect.attributes import IndexValueAttr
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, accumulation_function
-from pdojo.dialect.index_maps import IndexMaps
+from pdojo.dialect.index_maps import IndexMaps, guard_maps
 from pdojo.dialect.notation.expressions import Expressions
 from pdojo.dialect.notation.hints import parse_hints
 from pdojo.dialect.notation.lexer import Cursor, TokenKind
@@ -36,16 +36,16 @@ _RELATIONS = ("<", "<=", ">", ">=", "==")
 
 
 def parse_scope(cursor: Cursor, arrays: Mapping[str, Named], chain: Sequence[ScopeOp]) -> ScopeOp:
-    """`512`, `512:g!launch_bounds(2)`, `16:v where ({0}*16+{1} < 500)`: a scope, still without children."""
-    extent = cursor.expect_kind(TokenKind.INTEGER, "the extent of a scope, an integer")
-    count = int(extent.text)
-    if count < 1:
-        raise cursor.error("a scope needs at least one iteration", span=extent.span)
+    """`512`, `N:p`, `512:g!launch_bounds(2)`, `16:v where ({0}*16+{1} < 500)`: a scope, still without children."""
+    span, extent = cursor.token.span, parse_extent(cursor, arrays, "the extent of a scope, an integer")
+    low, count = extent.bounds(())
+    if low < 1:
+        raise cursor.error("a scope needs at least one iteration", span=span.to(cursor.previous.span))
     mapping = _mapping(cursor)
     intrinsic = _intrinsic(cursor) if mapping is ScopeMapping.TENSOR else None
     hints = parse_hints(cursor)
     extents = [*(s.count for s in chain), count]
-    guard: list[Expr] = []
+    guard: list[Expr] = [] if extent.is_constant else [extent - var(len(chain)) - 1]
     if cursor.at_word("where") and cursor.at("(", 1):
         cursor.advance()
         cursor.advance()
@@ -55,13 +55,26 @@ def parse_scope(cursor: Cursor, arrays: Mapping[str, Named], chain: Sequence[Sco
             guard += parse_constraint(cursor, reader)
         cursor.expect(")", "after a guard")
     depth = len(chain)
-    used = sorted(frozenset[int]().union(*(e.variables() for e in guard)) - {depth})
-    dims: dict[Atom, int] = {d: position for position, d in enumerate([*used, depth])}
+    inequalities, used, sizes = guard_maps(guard, depth)
     block = Block(arg_types=[IndexType()])
     block.args[0].name_hint = f"i{depth}"
-    inequalities = [to_affine(e, dims) for e in guard]
     ivs = [chain[d].iv for d in used]
-    return ScopeOp(count, block, mapping, inequalities, ivs, hints=hints, intrinsic=intrinsic)
+    return ScopeOp(count, block, mapping, inequalities, ivs, hints=hints, intrinsic=intrinsic, sizes=sizes)
+
+
+def parse_extent(cursor: Cursor, names: Mapping[str, Named], what: str) -> Expr:
+    """An integer, a size, or an expression of sizes in parentheses: `512`, `N`, `(2*N+1)`."""
+    token = cursor.token
+    size = names.get(token.text) if token.kind is TokenKind.WORD else None
+    if isinstance(size, Size):
+        cursor.advance()
+        return size.expression
+    if cursor.at("("):
+        cursor.advance()
+        found = Expressions(cursor, names, ()).index_side()
+        cursor.expect(")", "after an extent")
+        return found
+    return const(int(cursor.expect_kind(TokenKind.INTEGER, what).text))
 
 
 def _mapping(cursor: Cursor) -> ScopeMapping:
@@ -204,6 +217,7 @@ def _build(
         contracted=word == "fma",
         asynchronous=word == "async",
         lookups=maps.lookups,
+        sizes=maps.sizes,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import SSAValue
 
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Expr, Size
 from pdojo.dialect.notation.source import Span
 from pdojo.dialect.table import Table
 
@@ -23,8 +23,8 @@ class ArrayName:
     value: SSAValue
 
 
-Named: TypeAlias = ArrayName | Table
-"""A declared name in front of brackets."""
+Named: TypeAlias = ArrayName | Table | Size
+"""A declared name: of an array or a table in front of brackets, or of a size."""
 
 
 @dataclass(frozen=True, slots=True)

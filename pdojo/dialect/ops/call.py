@@ -43,6 +43,10 @@ class KernelCallSymbols(SymbolUserOpInterface):
         kernel = SymbolTable.lookup_symbol(op, op.callee)
         if not isinstance(kernel, KernelOp):
             raise VerifyException(f"'{op.callee.string_value()}' is no pdojo.kernel of this module")
+        if sizes := kernel.known_sizes():
+            raise VerifyException(
+                f"'{op.callee.string_value()}' has the size {min(sizes)}: host IR calls kernels without"
+            )
         wanted = kernel.body.block.arg_types
         given = [a.type for a in op.arguments]
         if len(wanted) != len(given):

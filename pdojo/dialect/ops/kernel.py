@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AffineMapAttr,
     ArrayAttr,
     DenseArrayBase,
     DictionaryAttr,
@@ -19,6 +21,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineExpr, AffineMap
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -40,6 +43,7 @@ from xdsl.traits import (
     SymbolOpInterface,
 )
 
+from pdojo.dialect.affine import Expr, Size, sizes_in
 from pdojo.dialect.attributes import (
     Intent,
     IntentAttr,
@@ -48,9 +52,17 @@ from pdojo.dialect.attributes import (
     Numerics,
     NumericsAttr,
 )
+from pdojo.dialect.index_maps import memref_of, shape_map
 from pdojo.dialect.names import name_problem
 from pdojo.dialect.narrowing import is_memref, is_table
-from pdojo.dialect.syntax import names_of, parse_hints, print_hints
+from pdojo.dialect.syntax import (
+    IndexNames,
+    names_of,
+    parse_hints,
+    parse_index_expression,
+    print_hints,
+    print_index_expression,
+)
 from pdojo.dialect.table import Table
 from pdojo.dialect.verifier import verify
 
@@ -60,7 +72,7 @@ DEFAULT_NUMERICS = (Numerics.REASSOCIATES, Numerics.CONTRACTS)
 FLUSHES is not among them: no program means that denormal numbers are flushed to zero.
 """
 
-_FACTS = ("numerics", "machine", "arg_alignments", "tables")
+_FACTS = ("numerics", "machine", "arg_alignments", "tables", "sizes", "arg_extents")
 """Properties that stand in the attribute dictionary of the printed form."""
 
 
@@ -86,6 +98,11 @@ class KernelOp(IRDLOperation):
     """Name of the machine description that the kernel is mapped for."""
     tables = opt_prop_def(DictionaryAttr)
     """The entries of each table, keyed by its name; absent if there are no tables."""
+    sizes = opt_prop_def(DictionaryAttr)
+    """Least value, greatest value and step of each size that callers give, keyed by its name, in order; absent if there
+    are none."""
+    arg_extents = opt_prop_def(ArrayAttr[AffineMapAttr])
+    """The extents of each argument as maps of all sizes, which are symbols; absent if there are no sizes."""
     body = region_def("single_block")
     """Buffers first, then scopes and statements in order of execution."""
 
@@ -101,6 +118,8 @@ class KernelOp(IRDLOperation):
         alignments: Sequence[int] | None = None,
         tables: Sequence[Table] = (),
         constants: Sequence[str] = (),
+        sizes: Sequence[Size] = (),
+        extents: Sequence[AffineMapAttr] = (),
     ) -> None:
         super().__init__(
             properties={
@@ -112,6 +131,8 @@ class KernelOp(IRDLOperation):
                 "numerics": None if numerics is None else ArrayAttr(NumericsAttr(n) for n in numerics),
                 "machine": None if machine is None else StringAttr(machine),
                 "tables": tables_attr(tables),
+                "sizes": sizes_attr(sizes),
+                "arg_extents": ArrayAttr(extents) if sizes else None,
             },
             regions=[body or Region(Block(arg_types=[t for _, _, t in arguments]))],
         )
@@ -129,6 +150,12 @@ class KernelOp(IRDLOperation):
         if "tables" not in self.properties or self.tables is None:
             return {}
         return {name: _table(name, each) for name, each in self.tables.data.items()}
+
+    def known_sizes(self) -> dict[str, Size]:
+        """The sizes by name, in order of declaration."""
+        if "sizes" not in self.properties or self.sizes is None:
+            return {}
+        return {name: _size(name, each) for name, each in self.sizes.data.items()}
 
     @property
     def constant_names(self) -> tuple[str, ...]:
@@ -226,6 +253,10 @@ class BufferOp(IRDLOperation):
     """The location of the buffer."""
     constant = opt_prop_def(UnitAttr)
     """Present if the array is computed once, when a caller binds the constant inputs, and kept from call to call."""
+    extents = opt_prop_def(AffineMapAttr)
+    """The extents as a map of sizes, which are symbols; absent if they are constant."""
+    sizes = opt_prop_def(ArrayAttr[StringAttr])
+    """The names of the sizes that the symbols stand for; absent if there are none."""
     hints = opt_prop_def(DictionaryAttr)
     """Facts that generated code may use; they never change meaning. Absent if there are none."""
     arrays = var_result_def(MemRefType)
@@ -260,6 +291,27 @@ class BufferOp(IRDLOperation):
         for result, name in zip(self.arrays, names, strict=True):
             _hint(result, name)
 
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str],
+        dtype: str,
+        extents: Sequence[Expr],
+        memory: Memory = Memory.HEAP,
+        reuse: Sequence[int] | None = None,
+        host: SSAValue | None = None,
+        hints: DictionaryAttr | None = None,
+        swizzles: Mapping[int, Swizzle] | None = None,
+        *,
+        constant: bool = False,
+    ) -> BufferOp:
+        """The declaration of arrays whose extents are expressions of sizes."""
+        sizes, kind = sizes_in(extents), memref_of(dtype, extents)
+        made = cls(names, kind, memory, reuse, host, hints, swizzles, constant=constant)
+        if sizes:
+            made.extents, made.sizes = shape_map(extents, sizes), ArrayAttr(StringAttr(s.name) for s in sizes)
+        return made
+
     @property
     def array_type(self) -> MemRefType[Attribute]:
         """The logical type of each array."""
@@ -290,22 +342,29 @@ class BufferOp(IRDLOperation):
         element = parser.parse_type()
         reuse: list[int] = []
         swizzles: dict[int, Swizzle] = {}
+        known = IndexNames(parser)
 
-        def extent() -> int:
-            value = parser.parse_integer(allow_boolean=False, allow_negative=False)
+        def extent() -> AffineExpr:
+            value = parse_index_expression(parser, known)
             if parser.parse_optional_keyword("xor") is not None:
                 swizzles[len(reuse)] = _parse_swizzle(parser)
             reuse.append(_parse_slots(parser) if parser.parse_optional_punctuation(":") is not None else 0)
             return value
 
-        shape = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, extent)
+        extents = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, extent)
+        shape = [each.value if isinstance(each, AffineConstantExpr) else DYNAMIC_INDEX for each in extents]
         array_type = MemRefType(element, shape)
+        dynamic = AffineMapAttr(AffineMap(0, len(known.sizes), tuple(extents))), [StringAttr(n) for n in known.sizes]
         if parser.parse_optional_keyword("in") is None:
             memory, hints = parser.parse_str_enum(Memory), parse_hints(parser)
             constant = parser.parse_optional_keyword("const") is not None
-            return cls(names, array_type, memory, reuse, hints=hints, swizzles=swizzles, constant=constant)
-        host = parser.resolve_operand(parser.parse_unresolved_operand(), array_type)
-        return cls(names, array_type, Memory.HEAP, reuse, host, swizzles=swizzles)
+            buffer = cls(names, array_type, memory, reuse, None, hints, swizzles, constant=constant)
+        else:
+            host = parser.resolve_operand(parser.parse_unresolved_operand(), array_type)
+            buffer = cls(names, array_type, Memory.HEAP, reuse, host, swizzles=swizzles)
+        if known.sizes:
+            buffer.extents, buffer.sizes = dynamic[0], ArrayAttr(dynamic[1])
+        return buffer
 
     def print(self, printer: Printer) -> None:
         """Print the form that `parse` reads."""
@@ -313,15 +372,23 @@ class BufferOp(IRDLOperation):
         printer.print_list(names_of(self.array_names), printer.print_string)
         printer.print_string(" : ")
         printer.print_attribute(self.array_type.element_type)
-        extents = zip(self.array_type.get_shape(), self.slots, strict=True)
         swizzles = {d: f" xor {s.by}" + f" * {s.granule}" * (s.granule != 1) for d, s in self.swizzles.items()}
-        text = ", ".join(f"{n}{swizzles.get(d, '')}{spell_slots(slots)}" for d, (n, slots) in enumerate(extents))
+        names = () if self.sizes is None else names_of(self.sizes)
+        static = [AffineExpr.constant(n) for n in self.array_type.get_shape()]
+        extents = static if self.extents is None else self.extents.data.results
+
+        def extent(row: tuple[int, AffineExpr]) -> None:
+            print_index_expression(printer, row[1], (), names)
+            printer.print_string(f"{swizzles.get(row[0], '')}{spell_slots(self.slots[row[0]])}")
+
+        with printer.in_square_brackets():
+            printer.print_list(list(enumerate(extents)), extent)
         if self.host is None:
-            printer.print_string(f"[{text}] {self.memory.data.value}")
+            printer.print_string(f" {self.memory.data.value}")
             print_hints(printer, self.hints)
             printer.print_string(" const" if self.constant is not None else "")
             return
-        printer.print_string(f"[{text}] in ")
+        printer.print_string(" in ")
         printer.print_ssa_value(self.host)
 
 
@@ -336,6 +403,20 @@ def tables_attr(tables: Sequence[Table]) -> DictionaryAttr | None:
     if not tables:
         return None
     return DictionaryAttr({table.name: DenseArrayBase.from_list(i64, table.entries) for table in tables})
+
+
+def sizes_attr(sizes: Sequence[Size]) -> DictionaryAttr | None:
+    """The property for the sizes of a kernel; None if there are none."""
+    if not sizes:
+        return None
+    return DictionaryAttr({s.name: DenseArrayBase.from_list(i64, [s.low, s.high, s.step]) for s in sizes})
+
+
+@lru_cache(maxsize=256)
+def _size(name: str, numbers: Attribute) -> Size:
+    """The size of a property; verification has checked its type."""
+    assert is_table(numbers)
+    return Size(name, *(int(number) for number in numbers.get_values()))
 
 
 @lru_cache(maxsize=256)

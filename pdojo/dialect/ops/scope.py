@@ -7,6 +7,7 @@ from typing import cast
 
 from xdsl.dialects.builtin import (
     AffineSetAttr,
+    ArrayAttr,
     DictionaryAttr,
     IndexType,
     IntegerAttr,
@@ -36,6 +37,7 @@ from pdojo.dialect.attributes import (
 )
 from pdojo.dialect.syntax import (
     IndexNames,
+    names_of,
     parse_hints,
     parse_index_expression,
     print_hints,
@@ -64,6 +66,8 @@ class ScopeOp(IRDLOperation):
     """Conjunction of `e >= 0`; an iteration runs only if all hold. The last dimension is the scope's own variable."""
     hints = opt_prop_def(DictionaryAttr)
     """Facts that generated code may use; they never change meaning. Absent if there are none."""
+    sizes = opt_prop_def(ArrayAttr[StringAttr])
+    """The names of the sizes that symbols stand for; absent if there are none."""
     id = opt_prop_def(StringAttr)
     """Stable identifier, kept by moves; not printed in the pretty form."""
     body = region_def("single_block")
@@ -81,6 +85,7 @@ class ScopeOp(IRDLOperation):
         id: str | None = None,  # the IR's own word for it
         hints: DictionaryAttr | None = None,
         intrinsic: str | None = None,
+        sizes: Sequence[StringAttr] = (),
     ) -> None:
         if not isinstance(body, Region):
             body = Region(body or Block(arg_types=[IndexType()]))
@@ -88,7 +93,8 @@ class ScopeOp(IRDLOperation):
             "extent": IntegerAttr(extent, IndexType()),
             "mapping": MappingAttr(mapping),
             "intrinsic": None if intrinsic is None else StringAttr(intrinsic),
-            "guard": guard_attr(guard, len(guard_ivs)),
+            "guard": guard_attr(guard, len(guard_ivs), len(sizes)),
+            "sizes": ArrayAttr(sizes) if sizes else None,
             "hints": hints if hints is not None and hints.data else None,
             "id": None if id is None else StringAttr(id),
         }
@@ -136,7 +142,8 @@ class ScopeOp(IRDLOperation):
             )
         region = parser.parse_region([variable.resolve(IndexType())])
         constraints = [names.finish(g) for g in guard]
-        return cls(extent, region, mapping, constraints, names.operands, hints=hints, intrinsic=intrinsic)
+        sizes = [StringAttr(name) for name in names.sizes]
+        return cls(extent, region, mapping, constraints, names.operands, hints=hints, intrinsic=intrinsic, sizes=sizes)
 
     def print(self, printer: Printer) -> None:
         """Print the form that `parse` reads."""
@@ -151,20 +158,20 @@ class ScopeOp(IRDLOperation):
         print_hints(printer, self.hints)
         if self.guard is not None:
             printer.print_string(" where ")
-            dims = (*self.guard_ivs, self.iv)
+            dims, sizes = (*self.guard_ivs, self.iv), () if self.sizes is None else names_of(self.sizes)
             with printer.in_parens():
-                printer.print_list(self.guard_exprs, lambda e: _print_constraint(printer, e, dims))
+                printer.print_list(self.guard_exprs, lambda e: _print_constraint(printer, e, dims, sizes))
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
 
 
-def guard_attr(guard: Sequence[AffineExpr], operands: int) -> AffineSetAttr | None:
-    """The guard property for left sides of `e >= 0` over `operands` outer variables and the scope's own one."""
+def guard_attr(guard: Sequence[AffineExpr], operands: int, sizes: int = 0) -> AffineSetAttr | None:
+    """The guard property for left sides of `e >= 0` over `operands` outer variables, the scope's own one, and sizes."""
     if not guard:
         return None
     zero = AffineExpr.constant(0)
     constraints = tuple(AffineConstraintExpr(AffineConstraintKind.ge, e, zero, canonicalize=False) for e in guard)
-    return AffineSetAttr(AffineSet(operands + 1, 0, constraints))
+    return AffineSetAttr(AffineSet(operands + 1, sizes, constraints))
 
 
 def _parse_constraint(parser: Parser, names: IndexNames) -> list[AffineExpr]:
@@ -192,18 +199,22 @@ def _parse_relation(parser: Parser) -> str:
     parser.raise_error("expected one of < <= > >= ==")
 
 
-def _print_constraint(printer: Printer, expression: AffineExpr, dims: Sequence[SSAValue]) -> None:
+def _print_constraint(printer: Printer, expression: AffineExpr, dims: Sequence[SSAValue], sizes: Sequence[str]) -> None:
     """Print `c - e >= 0` as `e <= c`."""
-    from pdojo.dialect.affine import from_affine, to_affine, var
+    from pdojo.dialect.affine import Atom, Size, from_affine, to_affine, var
 
     count = len(dims)
     # Outermost variables first, so that the text depends on the program only and not on the order of the operands.
     outermost = sorted(dims, key=_nesting)
     # The extents are not needed: no division is simplified away by printing.
-    plain = from_affine(expression, [var(outermost.index(d)) for d in dims], [1 << 40] * count)
+    symbols = [Size(name, 0, 1 << 40) for name in sizes]
+    variables = [var(outermost.index(d)) for d in dims]
+    plain = from_affine(expression, variables, [1 << 40] * count, [size.expression for size in symbols])
     negative = all(c < 0 for _, c in plain.terms)
     side = -(plain - plain.constant) if negative else plain - plain.constant
-    print_index_expression(printer, to_affine(side, {d: d for d in range(count)}), outermost)
+    positions: dict[Atom, int] = {d: d for d in range(count)}
+    positions |= {size: position for position, size in enumerate(symbols)}
+    print_index_expression(printer, to_affine(side, positions), outermost, sizes)
     printer.print_string(f" <= {plain.constant}" if negative else f" >= {-plain.constant}")
 
 

@@ -47,6 +47,7 @@ from pdojo.dialect.narrowing import is_memref, operands_of
 from pdojo.dialect.syntax import (
     Dimension,
     IndexNames,
+    names_of,
     parse_constant,
     parse_index_expression,
     parse_list,
@@ -98,6 +99,8 @@ class StatementOp(IRDLOperation):
     before it. Absent if there are none."""
     hints = opt_prop_def(ArrayAttr[DictionaryAttr])
     """Hints per access, output first; they never change meaning. Absent if there are none."""
+    sizes = opt_prop_def(ArrayAttr[StringAttr])
+    """The names of the sizes that symbols stand for; absent if there are none."""
     id = opt_prop_def(StringAttr)
     """Stable identifier, kept by moves; not printed in the pretty form."""
 
@@ -118,6 +121,7 @@ class StatementOp(IRDLOperation):
         contracted: bool = False,
         asynchronous: bool = False,
         lookups: Sequence[LookupAttr] = (),
+        sizes: Sequence[StringAttr] = (),
     ) -> None:
         properties: dict[str, Attribute | None] = {
             "function": None if function is None else StringAttr(function),
@@ -127,6 +131,7 @@ class StatementOp(IRDLOperation):
             "output_map": output_map,
             "inputs": ArrayAttr(inputs),
             "lookups": ArrayAttr(lookups) if lookups else None,
+            "sizes": ArrayAttr(sizes) if sizes else None,
             "hints": hints_attr(hints),
             "id": None if id is None else StringAttr(id),
             "operandSegmentSizes": _segments(len(arrays), len(ivs)),
@@ -172,7 +177,7 @@ class StatementOp(IRDLOperation):
                     self._print_access(printer, next(arrays), value.data, next(hints))
                 case IndexValueAttr():
                     printer.print_string("index(")
-                    print_index_expression(printer, value.map.data.results[0], dims)
+                    print_index_expression(printer, value.map.data.results[0], dims, self._size_names())
                     printer.print_string(") : ")
                     printer.print_attribute(value.type)
                 case _:
@@ -188,10 +193,14 @@ class StatementOp(IRDLOperation):
     def _print_access(self, printer: Printer, array: SSAValue, index: AffineMap, hints: DictionaryAttr) -> None:
         printer.print_ssa_value(array)
         with printer.in_square_brackets():
-            dims = self._dimensions()
-            printer.print_list(index.results, lambda e: print_index_expression(printer, e, dims))
+            dims, sizes = self._dimensions(), self._size_names()
+            printer.print_list(index.results, lambda e: print_index_expression(printer, e, dims, sizes))
         if hints.data:
             printer.print_attr_dict(hints.data)
+
+    def _size_names(self) -> tuple[str, ...]:
+        """The names of the sizes that the symbols of the maps stand for."""
+        return () if self.sizes is None else names_of(self.sizes)
 
     def _dimensions(self) -> list[Dimension]:
         """The induction variables and lookups that the dimensions of the maps stand for."""
@@ -239,6 +248,7 @@ class _OpParser:
             contracted=word == "fma",
             asynchronous=word == "async",
             lookups=[LookupAttr(StringAttr(t), AffineMapAttr(self._map((e,)))) for t, e in self.names.lookups],
+            sizes=[StringAttr(name) for name in self.names.sizes],
         )
 
     def _accumulation(self, output: SSAValue) -> tuple[str | None, str]:
@@ -313,7 +323,7 @@ class _OpParser:
 
     def _map(self, index: tuple[AffineExpr, ...]) -> AffineMap:
         dims = len(self.names.operands) + len(self.names.lookups)
-        return AffineMap(dims, 0, tuple(self.names.finish(expression) for expression in index))
+        return AffineMap(dims, len(self.names.sizes), tuple(self.names.finish(expression) for expression in index))
 
     def _close(self, value: tuple[AffineExpr, ...] | Attribute) -> Attribute:
         """The attribute of a value; maps get their dimensions here, after all variables of the statement are known."""

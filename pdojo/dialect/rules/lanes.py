@@ -105,6 +105,8 @@ def lane_problem(
     is_store = access is leaf.output if is_store is None else is_store
     flags = access.array.buffer.reuse if reuse is None else reuse
     index = _slots(access, leaf, scope, flags)
+    if (problem := _sized_lanes(access, scope)) is not None:
+        return problem
     shape = tuple(slots or extent for slots, extent in zip(flags, extents or access.array.shape, strict=True))
     ordered = order or range(len(shape))
     stride = lane_stride([index[d] for d in ordered], [shape[d] for d in ordered], scope.depth)
@@ -128,6 +130,19 @@ def lane_problem(
         return Reason(f"the access {described} is not contiguous, but registers hold whole vectors")
     if not machine.gather:
         return Reason(f"the access {described} is not contiguous, which {machine.name} cannot do")
+    return None
+
+
+def _sized_lanes(access: Access, scope: Scope) -> Reason | None:
+    """The reason why lanes of an interface array are at no constant distance; None if they are at one."""
+    buffer = access.array.buffer
+    if buffer.op is not None or not buffer.sized:
+        return None
+    for dimension, index in enumerate(access.index):
+        if index.uses(scope.depth) and not all(extent.is_constant for extent in buffer.sized[dimension + 1 :]):
+            return Reason(
+                f"the distance of the lanes of {describe_access(access)} over {describe_scope(scope)} depends on sizes"
+            )
     return None
 
 
@@ -178,6 +193,8 @@ def _misaligned(access: Access, leaf: Leaf, lanes: Scope, address: Expr, machine
         return None
     width = byte_width(buffer.dtype)
     size, base, known = lanes.extent * width, base_alignment(buffer), _divisor(buffer, address, lanes)
+    if buffer.op is None and buffer.sized:
+        known = width
     if known % size == 0:
         return None
     text = f"{size} bytes of {describe_access(access)} must start at a multiple of {size} on {machine.name}"
@@ -260,7 +277,7 @@ def known_alignment(access: Access, leaf: Leaf, lanes: Scope) -> int:
     single = next((d for d, slots in enumerate(buffer.reuse) if slots != 1), len(buffer.reuse))
     moved = any(e.uses(lanes.depth) for e in access.index[:single])
     private = single and any(s.mapping.is_threaded for s in leaf.chain)
-    if any(buffer.reuse[single:]) or moved or private or buffer.swizzles:
+    if any(buffer.reuse[single:]) or moved or private or buffer.swizzles or (buffer.op is None and buffer.sized):
         return byte_width(buffer.dtype)
     return _divisor(buffer, linear_address(access.index[single:], buffer.shape[single:]), lanes)
 

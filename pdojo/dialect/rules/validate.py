@@ -12,7 +12,15 @@ from collections.abc import Sequence
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.flow.coverage import fills
 from pdojo.dialect.flow.flows import uninitialised
-from pdojo.dialect.flow.integer_sets import bounded, coordinates, domain_constraints, read_set, spell, variables
+from pdojo.dialect.flow.integer_sets import (
+    bounded,
+    coordinates,
+    domain_constraints,
+    place_constraints,
+    read_set,
+    spell,
+    variables,
+)
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.flow.shortcut import is_used
 from pdojo.dialect.flow.uses import describe_use, uses_of
@@ -64,9 +72,8 @@ def _check_every_element(array: Array, writers: Sequence[Leaf]) -> None:
     import islpy as isl
 
     names = variables("d", len(array.shape))
-    box = read_set(
-        isl.Set, f"{{ [{', '.join(names)}] : {' and '.join(domain_constraints(array.shape, (), names)) or 'true'} }}"
-    )
+    places = " and ".join(place_constraints(array.buffer.extents, names)) or "true"
+    box = read_set(isl.Set, f"{{ [{', '.join(names)}] : {places} }}")
     for leaf in writers:
         ivs = variables("i", leaf.depth)
         domain = " and ".join(domain_constraints(leaf.extents, leaf.guards, ivs)) or "true"

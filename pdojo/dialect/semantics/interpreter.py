@@ -13,10 +13,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from pdojo.dialect.attributes import Intent
+from pdojo.dialect.notation.bound import bound
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.batched import BatchedRun
 from pdojo.dialect.semantics.rounding import INTERFACE, Values, from_interface, to_interface
 from pdojo.dialect.semantics.stepwise import run_stepwise
+from pdojo.dialect.sizes import solve_sizes
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Array, Nest
 from pdojo.errors import PdojoError
@@ -25,29 +27,49 @@ Storage: TypeAlias = Literal["elements", "cells"]
 
 
 def interpret(
-    kernel: KernelOp | Nest, inputs: Mapping[str, Values], *, seed: int | None = None, storage: Storage = "elements"
+    kernel: KernelOp | Nest,
+    inputs: Mapping[str, Values],
+    *,
+    seed: int | None = None,
+    storage: Storage = "elements",
+    sizes: Mapping[str, int] | None = None,
 ) -> dict[str, Values]:
     """Run a kernel on NumPy arrays; returns new arrays for its `out` and `inout` arrays.
 
     `inputs` maps names of `in` and `inout` arrays to values, `bf16` as `uint16` bit patterns, `i1` as `bool`. If `seed`
     is None, every scope runs in order; else it permutes the iterations of threaded scopes and runs vector scopes in
     lock step. With storage `cells`, reused dimensions and shared buffers take the memory of a compiled program.
-    Unwritten memory holds NaN, or a pattern for integers. Raises PdojoError for inputs that do not fit.
+    Unwritten memory holds NaN, or a pattern for integers. `sizes` are the values of sizes that no shape of an input
+    determines. Raises PdojoError for inputs that do not fit.
     """
-    nest = kernel if isinstance(kernel, Nest) else nest_of(kernel)
+    nest = _for_sizes(kernel if isinstance(kernel, Nest) else nest_of(kernel), inputs, sizes)
     results = BatchedRun(nest, _checked(nest, inputs), seed, cells=storage == "cells").run()
     return _outputs(nest, results)
 
 
 def interpret_stepwise(
-    kernel: KernelOp | Nest, inputs: Mapping[str, Values], *, seed: int | None = None, storage: Storage = "elements"
+    kernel: KernelOp | Nest,
+    inputs: Mapping[str, Values],
+    *,
+    seed: int | None = None,
+    storage: Storage = "elements",
+    sizes: Mapping[str, int] | None = None,
 ) -> dict[str, Values]:
     """`interpret`, one statement instance at a time; a seed also interleaves threads.
 
     Raises PdojoError for programs that are too large for the exact oracle to enumerate.
     """
-    nest = kernel if isinstance(kernel, Nest) else nest_of(kernel)
+    nest = _for_sizes(kernel if isinstance(kernel, Nest) else nest_of(kernel), inputs, sizes)
     return _outputs(nest, run_stepwise(nest, _checked(nest, inputs), seed, storage))
+
+
+def _for_sizes(nest: Nest, inputs: Mapping[str, Values], sizes: Mapping[str, int] | None) -> Nest:
+    """The program for the sizes that the shapes of inputs determine, and for the given ones."""
+    if not nest.sizes:
+        return nest
+    extents = {name: array.buffer.extents for name, array in nest.arrays.items()}
+    shapes = {name: np.shape(array) for name, array in inputs.items() if name in extents}
+    return nest_of(bound(nest.kernel, solve_sizes(nest.name, [*nest.sizes.values()], extents, shapes, sizes or {})))
 
 
 def _checked(nest: Nest, inputs: Mapping[str, Values]) -> dict[str, Values]:

@@ -14,7 +14,7 @@ from itertools import chain, product
 from math import prod
 from typing import TypeAlias
 
-from pdojo.dialect.affine import Div, Expr, Lookup
+from pdojo.dialect.affine import Div, Expr, Lookup, Size
 from pdojo.dialect.flow.coverage import common_depth
 from pdojo.dialect.flow.shortcut import Answer
 from pdojo.dialect.flow.storage_check import StorageQuestion, overwritten_reason
@@ -224,6 +224,8 @@ def _range(expression: Expr, box: Box) -> tuple[int, int]:
             first, last = box[atom]
         elif isinstance(atom, Lookup):
             first, last = atom.table.bounds(*_range(atom.operand, box))
+        elif isinstance(atom, Size):
+            first, last = atom.bounds(())
         else:
             first, last = (value // atom.divisor for value in _range(atom.numerator, box))
         ends = coefficient * first, coefficient * last

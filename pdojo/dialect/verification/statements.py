@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping as MappingABC
 from collections.abc import Sequence
+from typing import NoReturn
 
-from pdojo.dialect.affine import Expr, lookups_in
+from pdojo.dialect.affine import Expr, lookups_in, sizes_in
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.exception import KernelVerifyException, fail
 from pdojo.dialect.flow.dependent import dependent_iteration, describe_dependence
-from pdojo.dialect.flow.integer_sets import bounds_over_domain
+from pdojo.dialect.flow.integer_sets import bounds_over_domain, domain_constraints, sample, spell, variables
 from pdojo.dialect.functions import accumulates, check_types
 from pdojo.dialect.ops import Swizzle
 from pdojo.dialect.reason import Reason
@@ -132,11 +133,33 @@ def _verify_lookups(leaf: Leaf) -> None:
 
 
 def _verify_bounds(leaf: Leaf, access: Access, dimension: int, expression: Expr) -> None:
-    extent = access.array.shape[dimension]
+    extent, sized = access.array.shape[dimension], access.array.buffer.sized
     low, high = index_bounds(leaf, expression, extent)
+    if sized and low >= 0 and not sized[dimension].is_constant:
+        # The index that is as far from the greatest extent as this one is from the present one.
+        high = index_bounds(leaf, expression - sized[dimension] + extent, extent)[1]
+        if high >= extent:
+            _fail_beyond(leaf, access, dimension, high - extent + 1)
     if low < 0 or high >= extent:
         fail(
             leaf.op,
             f"access {describe_access(access)} is out of bounds: dimension {dimension} of '{access.array.name}' has "
             f"extent {extent}, the index runs from {low} to {high}",
         )
+
+
+def _fail_beyond(leaf: Leaf, access: Access, dimension: int, beyond: int) -> NoReturn:
+    """Fail for an index that is up to `beyond` elements after the last one of a dimension with sizes, naming sizes."""
+    extent, index = access.array.buffer.extents[dimension], access.index[dimension]
+    names, sizes = variables("i", leaf.depth), sizes_in((extent, index, *leaf.guards))
+    there = [*domain_constraints(leaf.extents, leaf.guards, names), f"{spell(index - extent, names)} >= 0"]
+    places = [spell(size.expression, names) for size in sizes]
+    values = variables("n", len(sizes))
+    point = sample([*names, *values], [*there, *(f"{v} = {place}" for v, place in zip(values, places, strict=True))])
+    assert point is not None, "an index that is out of bounds is so in some iteration"
+    at = ", ".join(f"{size.name} = {value}" for size, value in zip(sizes, point[leaf.depth :], strict=True))
+    fail(
+        leaf.op,
+        f"access {describe_access(access)} is out of bounds at {at}: dimension {dimension} of '{access.array.name}' "
+        f"has extent {extent.render(str)}, the index is up to {beyond} beyond the last element",
+    )

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, DictionaryAttr, 
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineConstraintKind, AffineDimExpr, AffineExpr
 
+from pdojo.dialect.affine import Expr, Size, const, from_affine, size_problem
 from pdojo.dialect.attributes import IndexValueAttr, Intent, LookupAttr, Memory
 from pdojo.dialect.exception import fail
 from pdojo.dialect.functions import is_element_type
@@ -42,14 +43,44 @@ def verify_interface(kernel: KernelOp) -> None:
         fail(kernel, f"kernel has {len(arguments)} arguments but {len(names)} names")
     if kernel.arg_alignments is not None and len(kernel.arg_alignments.data) != len(names):
         fail(kernel, f"kernel has {len(names)} arguments but {len(kernel.arg_alignments.data)} alignments")
-    for name, argument in zip(names, arguments, strict=True):
-        _verify_array_type(kernel, name, argument)
+    _verify_sizes(kernel)
+    maps, sizes = kernel.arg_extents, [*kernel.known_sizes().values()]
+    if maps is not None and len(maps.data) != len(names):
+        fail(kernel, f"kernel has {len(names)} arguments but the extents of {len(maps.data)}")
+    for position, (name, argument) in enumerate(zip(names, arguments, strict=True)):
+        _verify_array_type(kernel, name, argument, None if maps is None else (maps.data[position], sizes))
     inputs = {name for name, intent in zip(names, kernel.arg_intents.data, strict=True) if intent.data is Intent.IN}
     for name in kernel.constant_names:
         if name not in inputs:
             fail(kernel, f"array '{name}' is constant, but no input of the kernel")
     _verify_tables(kernel)
-    _verify_unique(kernel, [*names, *kernel.known_tables()])
+    _verify_unique(kernel, [*names, *kernel.known_tables(), *kernel.known_sizes()])
+
+
+def _verify_sizes(kernel: KernelOp) -> None:
+    for name, numbers in kernel.sizes.data.items() if kernel.sizes is not None else ():
+        if not is_table(numbers) or len(numbers) != 3:
+            fail(kernel, f"size '{name}' must be its least value, its greatest value and its step: array<i64: 1, 8, 1>")
+        size = kernel.known_sizes()[name]
+        if (problem := size_problem(size)) is not None:
+            fail(kernel, problem)
+        if size.high >= LARGEST:
+            fail(kernel, f"size '{name}' reaches {size.high}, which is at least 2^62")
+
+
+def _named_sizes(operation: BufferOp | ScopeOp | StatementOp) -> list[Size]:
+    """The sizes that an operation's symbols stand for; fails for a name that is no size of the kernel."""
+    names = () if "sizes" not in operation.properties or operation.sizes is None else names_of(operation.sizes)
+    if not names:
+        return []
+    kernel = operation.parent_op()
+    while isinstance(kernel, ScopeOp):
+        kernel = kernel.parent_op()
+    known = kernel.known_sizes() if isinstance(kernel, KernelOp) else {}
+    for name in names:
+        if name not in known:
+            fail(operation, f"the kernel has no size '{name}'; its sizes: {', '.join(known) or 'none'}")
+    return [known[name] for name in names]
 
 
 def _verify_tables(kernel: KernelOp) -> None:
@@ -75,7 +106,35 @@ def _verify_unique(kernel: KernelOp, interface: Iterable[str]) -> None:
             seen.add(name)
 
 
-def _verify_array_type(operation: Operation, name: str, array: SSAValue) -> None:
+def _extents(
+    operation: Operation, name: str, shape: Sequence[int], extents: tuple[AffineMapAttr, Sequence[Size]] | None
+) -> list[Expr]:
+    """The extents of an array as expressions of sizes; fails if the type and the map do not fit."""
+    if extents is None:
+        if DYNAMIC_INDEX in shape:
+            fail(operation, f"array '{name}' has the extent '?', but the kernel says no size for it")
+        return [const(extent) for extent in shape]
+    (found, sizes) = extents
+    known = found.data
+    if known.num_dims or known.num_symbols != len(sizes) or len(known.results) != len(shape):
+        fail(operation, f"the extents of array '{name}' are one expression per dimension over {len(sizes)} sizes")
+    symbols = [size.expression for size in sizes]
+    try:
+        expressions = [from_affine(each, (), (), symbols) for each in known.results]
+    except ValueError as error:
+        fail(operation, f"the extents of array '{name}': {error}")
+    for expression, extent in zip(expressions, shape, strict=True):
+        if (expression.constant if expression.is_constant else DYNAMIC_INDEX) != extent:
+            fail(operation, f"the type of array '{name}' has the extent {extent} for {expression.render(str)}")
+    return expressions
+
+
+def _verify_array_type(
+    operation: Operation,
+    name: str,
+    array: SSAValue,
+    extents_map: tuple[AffineMapAttr, Sequence[Size]] | None = None,
+) -> None:
     if not is_memref(array.type):
         fail(operation, f"array '{name}' must be a memref, not {array.type}")
     if not is_element_type(array.type.element_type):
@@ -84,10 +143,11 @@ def _verify_array_type(operation: Operation, name: str, array: SSAValue) -> None
             f"array '{name}' has element type {array.type.element_type}; known are f64 f32 f16 bf16 i64 i32 i16 i8 i1",
         )
     shape = array.type.get_shape()
-    if any(extent < 1 for extent in shape):
-        spelled = ", ".join("?" if extent == DYNAMIC_INDEX else str(extent) for extent in shape)
-        fail(operation, f"array '{name}' needs static extents of at least 1, not [{spelled}]")
-    if prod(shape) * 8 >= 1 << 63:
+    extents = _extents(operation, name, shape, extents_map)
+    if any(extent.bounds(())[0] < 1 for extent in extents):
+        spelled = ", ".join(extent.render(str) for extent in extents)
+        fail(operation, f"array '{name}' needs extents of at least 1, not [{spelled}]")
+    if prod(extent.bounds(())[1] for extent in extents) * 8 >= 1 << 63:
         fail(operation, f"array '{name}' of {list(shape)} elements is larger than any memory")
     if not isinstance(array.type.layout, NoneAttr):
         fail(
@@ -131,8 +191,11 @@ def _verify_buffer(buffer: BufferOp) -> None:
     names = names_of(buffer.array_names)
     if not names or len(names) != len(buffer.arrays):
         fail(buffer, f"buffer has {len(names)} names for {len(buffer.arrays)} arrays")
+    extents = None if buffer.extents is None else (buffer.extents, _named_sizes(buffer))
+    found = _extents(buffer, ", ".join(names), buffer.array_type.get_shape(), extents)
+    greatest = [extent.bounds(())[1] for extent in found]
     for name, array in zip(names, buffer.arrays, strict=True):
-        _verify_array_type(buffer, name, array)
+        _verify_array_type(buffer, name, array, extents)
         if array.type != buffer.array_type:
             fail(buffer, f"array '{name}' has type {array.type}; arrays of one buffer have one type")
     if buffer.reuse is not None and len(buffer.reuse.data) != len(buffer.array_type.get_shape()):
@@ -143,7 +206,7 @@ def _verify_buffer(buffer: BufferOp) -> None:
         problem = constancy_problem(buffer)
         if problem is not None or buffer.host is not None:
             fail(buffer, str(problem or f"'{names[0]}' lives in the caller's memory, so it is not constant"))
-    for extent, slots in zip(buffer.array_type.get_shape(), buffer.slots, strict=True):
+    for extent, slots in zip(greatest, buffer.slots, strict=True):
         if slots < 0 or (slots > 1 and slots >= extent):
             known = "a circular buffer has at least 2, and fewer than there are indices"
             fail(buffer, f"buffer '{names[0]}' has {slots} slots for {extent} indices; {known}")
@@ -184,6 +247,8 @@ def swizzle_problem(shape: Sequence[int], slots: Sequence[int], dimension: int, 
         return Reason("'by' must be another dimension")
     if slots[dimension] or slots[by]:
         return Reason(f"dimensions {dimension} and {by} must be whole, not reused or folded")
+    if DYNAMIC_INDEX in (shape[dimension], shape[by]):
+        return Reason(f"the extents of dimensions {dimension} and {by} must not depend on sizes")
     granules = shape[dimension] // max(granule, 1)
     if granule < 1 or shape[dimension] % granule or granules < 2 or granules & (granules - 1):
         return Reason(f"'granule' must divide the extent {shape[dimension]} into 2, 4, 8 ... granules")
@@ -246,8 +311,8 @@ def _verify_scope(scope: ScopeOp, depth: int) -> None:
 def _verify_guard(scope: ScopeOp) -> None:
     variables = operands_of(scope)
     if "guard" in scope.properties and scope.guard is not None:
-        if scope.guard.data.num_dims != len(variables) + 1 or scope.guard.data.num_symbols:
-            fail(scope, "the guard's dimensions must be its operands and the own variable, and it has no symbols")
+        if scope.guard.data.num_dims != len(variables) + 1 or scope.guard.data.num_symbols != len(_named_sizes(scope)):
+            fail(scope, "the guard's dimensions must be its operands and the own variable, and its symbols its sizes")
         for constraint in scope.guard.data.constraints:
             if constraint.kind is not AffineConstraintKind.ge or constraint.rhs != AffineExpr.constant(0):
                 fail(scope, "a guard is a conjunction of 'expression >= 0'")
@@ -288,10 +353,12 @@ def _verify_maps(op: StatementOp) -> None:
         fail(op, f"op has hints for {len(hints.data)} of its {len(arrays)} accesses")
     for each in () if hints is None else hints.data:
         _verify_hints(op, each)
+    sizes = _named_sizes(op)
     values = [i.map for i in inputs if isinstance(i, IndexValueAttr)]
     for index_map in (*maps, *values, *(each.map for each in lookups)):
-        if index_map.data.num_dims != len(ivs) + len(lookups) or index_map.data.num_symbols:
-            fail(op, f"{index_map} must have one dimension per induction variable and lookup of the op and no symbols")
+        if index_map.data.num_dims != len(ivs) + len(lookups) or index_map.data.num_symbols not in (0, len(sizes)):
+            known = "one dimension per induction variable and lookup of the op, and one symbol per size"
+            fail(op, f"{index_map} must have {known}")
         for expression in index_map.data.results:
             _verify_expression(op, expression)
     for array, index_map in zip(arrays, maps, strict=True):

@@ -8,7 +8,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TypeAlias, cast
 
-from xdsl.dialects.builtin import AffineMapAttr, AffineSetAttr, StringAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, AffineSetAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineSet
 
@@ -45,7 +45,12 @@ def nest_of(kernel: KernelOp, before: Nest | None = None, touched: Container[Nod
     operations next to them may be new or gone. `before` must not be the view of another kernel, such as the original of
     a copy.
     """
-    if before is None or before.kernel is not kernel or before.tables != kernel.known_tables():
+    if (
+        before is None
+        or before.kernel is not kernel
+        or before.tables != kernel.known_tables()
+        or before.sizes != kernel.known_sizes()
+    ):
         before = touched = None
     elif before.is_used_up:
         # After a rewrite in two steps, the second may have rewritten nodes of the first, which are not in `touched`.
@@ -73,6 +78,7 @@ class _Builder:
         self.before = before
         self.touched = touched
         self.tables = kernel.known_tables()
+        self.sizes = {name: size.expression for name, size in kernel.known_sizes().items()}
         self.known_arrays: dict[SSAValue, Array] = {}
         self.source: tuple[object, ...] = ()
         self.of_declarations: dict[str, object] = {}
@@ -169,13 +175,14 @@ class _Builder:
         guests = {op.host: op for op, (_, operands, _) in zip(self.declarations, said, strict=True) if operands}
         rows = zip(kernel.body.block.args, names_of(kernel.arg_names), kernel.arg_intents.data, strict=True)
         for position, (argument, name, intent) in enumerate(rows):
-            dtype, shape = element_and_shape(argument)
+            extents = None if kernel.arg_extents is None else kernel.arg_extents.data[position]
+            dtype, shape, sized = _array_type(argument, extents, tuple(self.sizes.values()))
             alignment = byte_width(dtype) if aligned is None else aligned.data[position].value.data
             flags = (0,) * len(shape)
             hosted, constant = guests.get(argument), name in constants
             names = (name, *(names_of(hosted.array_names) if hosted is not None else ()))
             facts = (names, dtype, shape, flags, Memory.HEAP, intent.data, None, alignment, hosted)
-            buffer = Buffer(*facts, constant=constant)
+            buffer = Buffer(*facts, constant=constant, sized=sized)
             self._add(buffer, [name], [argument])
 
     def _add(self, buffer: Buffer, names: Sequence[str], values: Sequence[SSAValue]) -> None:
@@ -197,6 +204,12 @@ class _Builder:
         is_same = known is not None and known.name == name and known.buffer is buffer
         self.arrays[value] = known if known is not None and is_same else Array(name, buffer, value)
 
+    def _symbols(self, op: BufferOp | ScopeOp | StatementOp) -> tuple[Expr, ...]:
+        """The sizes that the symbols of an operation's maps stand for."""
+        if "sizes" not in op.properties or op.sizes is None:
+            return ()
+        return tuple([self.sizes[each.data] for each in op.sizes.data])
+
     def _declare(self, op: BufferOp, source: tuple[object, ...]) -> None:
         known = self.known_arrays.get(op.results[0])
         if known is not None and known.buffer.op is op and known.buffer.source == source:
@@ -207,7 +220,7 @@ class _Builder:
             for name, value in zip(names, op.arrays, strict=True):
                 self._name(name, self.arrays[op.host].buffer, value)
             return
-        self._add(_declared_by(op, names, source), names, op.arrays)
+        self._add(_declared_by(op, names, source, self._symbols(op)), names, op.arrays)
 
     def _children(
         self, first: Operation | None, parent: Scope | None, known: Sequence[Node], *, kept: bool
@@ -288,7 +301,7 @@ class _Builder:
             guard: tuple[Expr, ...] = ()
             if "guard" in op.properties and (conjunction := op.guard) is not None:
                 inner = (*(depths[iv] for iv in op.guard_ivs), depth)
-                guard = _converted(conjunction, inner, (*outer, op.count))
+                guard = _converted(conjunction, inner, (*outer, op.count), (), self._symbols(op))
             scope = Scope(op, parent, position, depth, op.count, op.mapping.data, guard, source=source)
         scope.take(self._children(block.first_op, scope, () if known is None else known.children, kept=False)[0])
         return scope
@@ -303,18 +316,19 @@ class _Builder:
             return Leaf(op, parent, position, 0, *facts, source)
         written, read, _ = op.operand_groups
         said = op.properties
-        tables = self._lookups(op, depths, extents) if "lookups" in said else ()
+        symbols = self._symbols(op)
+        dims = self._lookups(op, depths, extents) if "lookups" in said else ()
         own = op.hints if "hints" in said else None
         hints = iter((NO_HINTS,) * (1 + len(read)) if own is None else own.data)
         arrays = iter(read)
-        output = Access(self.arrays[written], _converted(op.output_map, depths, extents, tables), next(hints))
+        output = Access(self.arrays[written], _converted(op.output_map, depths, extents, dims, symbols), next(hints))
         inputs: list[Input] = []
         for value in op.inputs.data:
             if isinstance(value, AffineMapAttr):
                 array = self.arrays[next(arrays)]
-                inputs.append(Access(array, _converted(value, depths, extents, tables), next(hints)))
+                inputs.append(Access(array, _converted(value, depths, extents, dims, symbols), next(hints)))
             elif isinstance(value, IndexValueAttr):
-                (expression,) = _converted(value.map, depths, extents, tables)
+                (expression,) = _converted(value.map, depths, extents, dims, symbols)
                 inputs.append(Index(expression, dtype_name(value.type)))
             else:
                 inputs.append(_constant(value))
@@ -327,7 +341,9 @@ class _Builder:
         lookups = () if op.lookups is None else op.lookups.data
         for number, each in enumerate(lookups):
             # A place uses no later lookup: any expression may stand for those.
-            (place,) = _converted(each.map, depths, extents, (*found, *(const(0),) * (len(lookups) - number)))
+            (place,) = _converted(
+                each.map, depths, extents, (*found, *(const(0),) * (len(lookups) - number)), self._symbols(op)
+            )
             found = (*found, lookup(self.tables[each.table.data], place, extents))
         return found
 
@@ -361,19 +377,21 @@ def _converted(
     depths: tuple[int, ...],
     extents: tuple[int, ...],
     lookups: tuple[Expr, ...] = (),
+    sizes: tuple[Expr, ...] = (),
 ) -> tuple[Expr, ...]:
     """The expressions of a map, or of a set's `e >= 0`, in canonical form; cached, as moves change few of them."""
     data = attribute.data
     expressions = [c.lhs for c in data.constraints] if isinstance(data, AffineSet) else data.results
     dims = [*(var(depth) for depth in depths), *lookups]
-    return tuple(from_affine(e, dims, extents) for e in expressions)
+    return tuple(from_affine(e, dims, extents, sizes) for e in expressions)
 
 
-def _declared_by(op: BufferOp, names: tuple[str, ...], source: tuple[object, ...]) -> Buffer:
-    """The buffer that a declaration with memory of its own declares."""
-    dtype, shape = element_and_shape(op.results[0])
+def _declared_by(op: BufferOp, names: tuple[str, ...], source: tuple[object, ...], sizes: tuple[Expr, ...]) -> Buffer:
+    """The buffer that a declaration with memory of its own declares; `sizes` are those of its symbols."""
+    extents = op.extents if "extents" in op.properties else None
+    dtype, shape, sized = _array_type(op.results[0], extents, sizes)
     facts = (names, dtype, shape, op.slots, op.memory.data, None, op, byte_width(dtype))
-    return Buffer(*facts, swizzles=op.swizzles, source=source, constant=op.constant is not None)
+    return Buffer(*facts, swizzles=op.swizzles, source=source, constant=op.constant is not None, sized=sized)
 
 
 def same_buffer(one: Buffer, other: Buffer) -> bool:
@@ -389,10 +407,16 @@ def _constant(value: Attribute) -> Constant:
     return Constant(value.value.data, dtype_name(value.type))
 
 
-def element_and_shape(value: SSAValue) -> tuple[str, tuple[int, ...]]:
-    """Element type by name, and extents, of a memref value."""
+def _array_type(
+    value: SSAValue, extents: AffineMapAttr | None, sizes: tuple[Expr, ...]
+) -> tuple[str, tuple[int, ...], tuple[Expr, ...]]:
+    """Element type by name, greatest extents, and extents as expressions of sizes, () if all are constant."""
     assert is_memref(value.type)
-    return dtype_name(value.type.element_type), tuple(value.type.get_shape())
+    dtype, shape = dtype_name(value.type.element_type), tuple(value.type.get_shape())
+    if extents is None or DYNAMIC_INDEX not in shape:
+        return dtype, shape, ()
+    sized = _converted(extents, (), (), (), sizes)
+    return dtype, tuple([extent.bounds(())[1] for extent in sized]), sized
 
 
 def assign_ids(kernel: KernelOp, ids: Sequence[str] = ()) -> None:

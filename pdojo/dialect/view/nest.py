@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.ir import Attribute, SSAValue
 
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Expr, Size, const, lookups_in, var
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.names import symbol
@@ -37,6 +37,7 @@ class Buffer:
     names: tuple[str, ...]
     dtype: str
     shape: tuple[int, ...]
+    """Extents; the greatest one where it depends on sizes (`extents`)."""
     reuse: tuple[int, ...]
     """Slots per dimension: 0 for one per index, 1 for a single one, k >= 2 for a circular buffer of k."""
     memory: Memory
@@ -52,6 +53,13 @@ class Buffer:
     """The declaration's properties and types, from which the buffer was computed (`build.py`); () if there is none."""
     constant: bool = False
     """Whether it is a constant input, or a temporary that is computed once, at binding (`binding.py`)."""
+    sized: tuple[Expr, ...] = ()
+    """The extents as expressions of sizes; () if all are constant."""
+
+    @property
+    def extents(self) -> tuple[Expr, ...]:
+        """The extents as expressions of sizes."""
+        return self.sized or tuple([const(extent) for extent in self.shape])
 
     @property
     def hints(self) -> DictionaryAttr:
@@ -348,6 +356,16 @@ class Nest:
         """The kernel's tables, keyed by name, in order of declaration."""
         return self.kernel.known_tables()
 
+    @cached_property
+    def sizes(self) -> dict[str, Size]:
+        """The sizes that callers give, by name, in order of declaration."""
+        return self.kernel.known_sizes()
+
+    @property
+    def index_names(self) -> dict[str, Table | Size]:
+        """The tables and the sizes, which index expressions name."""
+        return {**self.tables, **self.sizes}
+
     @property
     def symbol(self) -> str:
         """The name of the kernel's function in the code of every target."""
@@ -427,6 +445,30 @@ class Nest:
         for scope in set(self.scopes).difference(successor.scopes):
             scope.children, scope.leaves, scope.scopes = [], [], []
             vars(scope).pop("chain", None)
+
+
+def sizes_around(node: Node) -> dict[str, Size]:
+    """The sizes of the kernel around a node, by name."""
+    op = node.op.parent_op()
+    while op is not None and not isinstance(op, KernelOp):
+        op = op.parent_op()
+    return {} if op is None else op.known_sizes()
+
+
+def extent_and_guard(scope: Scope) -> tuple[Expr, tuple[Expr, ...]]:
+    """The number of iterations as an expression of sizes, and the other constraints of the guard.
+
+    A scope whose extent E depends on sizes, and is at least 1, has the greatest value of E as `extent`, and the
+    constraint that its variable stays below E.
+    """
+    for position, constraint in enumerate(scope.guard):
+        extent = constraint + var(scope.depth) + 1
+        if not extent.terms or extent.variables() or lookups_in([extent]):
+            continue
+        low, high = extent.bounds(())
+        if low >= 1 and high == scope.extent:
+            return extent, (*scope.guard[:position], *scope.guard[position + 1 :])
+    return const(scope.extent), scope.guard
 
 
 def leaves_of(node: Node) -> list[Leaf]:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pdojo.transforms.api import (
-    DTYPES,
     Array,
     Buffer,
     BufferOp,
     InsertPoint,
     KernelOp,
     Memory,
-    MemRefType,
     PatternRewriter,
     Program,
     Reason,
     byte_width,
+    const,
 )
 
 
@@ -46,7 +45,7 @@ def declare(
     rewriter: PatternRewriter,
 ) -> Array:
     """Declare an array in a buffer of its own, after the other buffers. A slot count of 0 keeps a dimension whole."""
-    op = BufferOp([name], MemRefType(DTYPES[dtype], shape), memory, slots)
+    op = BufferOp.of([name], dtype, [const(extent) for extent in shape], memory, slots)
     add_buffer(program.kernel, op, rewriter)
     buffer = Buffer((name,), dtype, tuple(shape), tuple(slots), memory, None, op, byte_width(dtype))
     return Array(name, buffer, op.arrays[0])

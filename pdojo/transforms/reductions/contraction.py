@@ -228,7 +228,7 @@ class Expand(Transformation[Leaf]):
         return None
 
     def _index(self, program: Program, site: Leaf) -> tuple[Expr, ...]:
-        return parse_index(self.index, site.extents, program.nest.tables) if self.index else ()
+        return parse_index(self.index, site.extents, program.nest.index_names) if self.index else ()
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
         """The class of `contract`."""

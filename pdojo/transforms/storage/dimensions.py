@@ -17,7 +17,6 @@ from pdojo.transforms.api import (
     Expr,
     Input,
     Mapping,
-    MemRefType,
     Move,
     PatternRewriter,
     Program,
@@ -27,6 +26,7 @@ from pdojo.transforms.api import (
     accesses_of,
     bytes_in_memory,
     chain_ops,
+    const,
     describe_access,
     floordiv,
     index_bounds,
@@ -45,7 +45,7 @@ Reindexed: TypeAlias = Callable[[Sequence[Expr], Sequence[int]], tuple[Expr, ...
 def redeclare(
     program: Program,
     buffer: Buffer,
-    shape: Sequence[int],
+    extents: Sequence[Expr],
     slots: Sequence[int],
     index: Reindexed,
     rewriter: PatternRewriter,
@@ -54,8 +54,7 @@ def redeclare(
     old = buffer.op
     assert old is not None
     names = names_of(old.array_names)
-    kind = MemRefType(old.array_type.element_type, shape)
-    new = BufferOp(names, kind, buffer.memory, slots, constant=buffer.constant)
+    new = BufferOp.of(names, buffer.dtype, extents, buffer.memory, slots, constant=buffer.constant)
 
     def reindexed(value: Input, extents: Sequence[int]) -> Input:
         if isinstance(value, Access) and value.array.buffer is buffer:
@@ -123,8 +122,15 @@ def _keeps_bytes(program: Program, site: Dimension, *, padded: bool = False) -> 
     return not padded and not (buffer.reuse[site.index] and lanes)
 
 
-def _replaced(values: Sequence[int], at: int, count: int, by: Sequence[int]) -> tuple[int, ...]:
+def _replaced(values: Sequence[Expr], at: int, count: int, by: Sequence[Expr]) -> tuple[Expr, ...]:
     return (*values[:at], *by, *values[at + count :])
+
+
+def _depends_on_sizes(site: Dimension, at: int) -> Reason | None:
+    """A Reason if the extent of a dimension depends on sizes; None if it is constant."""
+    if site.array.buffer.extents[at].is_constant:
+        return None
+    return Reason(f"the extent of dimension {at} of '{site.array.name}' depends on sizes")
 
 
 @dataclass(frozen=True)
@@ -134,8 +140,8 @@ class Redeclaration(Transformation[Dimension]):
     keeps_statements: ClassVar = False
 
     @abstractmethod
-    def shape(self, buffer: Buffer, at: int) -> tuple[int, ...]:
-        """The new extents; `at` is the number of the site's dimension."""
+    def extents(self, buffer: Buffer, at: int) -> tuple[Expr, ...]:
+        """The new extents as expressions of sizes; `at` is the number of the site's dimension."""
 
     def slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:  # for subclasses
         """The new numbers of slots."""
@@ -148,13 +154,14 @@ class Redeclaration(Transformation[Dimension]):
     def access_reason(self, program: Program, site: Dimension) -> Reason | None:
         """The reason why an access would be impossible; None if all remain possible."""
         buffer, at = site.array.buffer, site.index
-        return access_reason(program, buffer, self.shape(buffer, at), self.slots(buffer, at), self.index(buffer, at))
+        greatest = [extent.bounds(())[1] for extent in self.extents(buffer, at)]
+        return access_reason(program, buffer, greatest, self.slots(buffer, at), self.index(buffer, at))
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Redeclare the buffer and rewrite every access to it."""
         buffer, at = site.array.buffer, site.index
-        shape, slots, index = self.shape(buffer, at), self.slots(buffer, at), self.index(buffer, at)
-        redeclare(program, buffer, shape, slots, index, rewriter)
+        extents, slots, index = self.extents(buffer, at), self.slots(buffer, at), self.index(buffer, at)
+        redeclare(program, buffer, extents, slots, index, rewriter)
 
 
 @dataclass(frozen=True)
@@ -201,9 +208,10 @@ class TileDim(Redeclaration):
             )
         return lost or self.access_reason(program, site)
 
-    def shape(self, buffer: Buffer, at: int) -> tuple[int, ...]:
+    def extents(self, buffer: Buffer, at: int) -> tuple[Expr, ...]:
         """Two dimensions: tiles, and places in a tile."""
-        return _replaced(buffer.shape, at, 1, (-(-buffer.shape[at] // self.size), self.size))
+        tiles = floordiv(buffer.extents[at] + (self.size - 1), self.size, ())
+        return _replaced(buffer.extents, at, 1, (tiles, const(self.size)))
 
     def slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:
         """Equal slots for both parts."""
@@ -230,8 +238,9 @@ class TileDim(Redeclaration):
     promises: ClassVar = Promises(conditions=True, grows=grows, adds=adds, is_local=True)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
-        extent = site.array.shape[site.index]
-        restored = -1 if extent % self.size == 0 else extent
+        extent = site.array.buffer.extents[site.index]
+        is_whole = floordiv(extent, self.size, ()) * self.size == extent
+        restored = -1 if is_whole else site.array.shape[site.index]
         return CollapseDims(restored).as_move(f"{site.array.name}:{site.index}")
 
 
@@ -267,6 +276,10 @@ class CollapseDims(Redeclaration):
             return Reason(f"dimension {at} is the last of '{site.array.name}'")
         if buffer.reuse[at] != buffer.reuse[at + 1]:
             return Reason(f"dimensions {at} and {at + 1} of '{site.array.name}' have different numbers of slots")
+        if (sized := _depends_on_sizes(site, at + 1)) is not None:
+            return sized
+        if self.extent != -1 and (sized := _depends_on_sizes(site, at)) is not None:
+            return sized
         total, size = buffer.shape[at] * buffer.shape[at + 1], buffer.shape[at + 1]
         if self.extent != -1 and not total - size < self.extent <= total:
             return Reason(f"'extent' must be between {total - size + 1} and {total}, within the last tile")
@@ -286,10 +299,10 @@ class CollapseDims(Redeclaration):
                 return Reason(f"{describe_access(access)} goes beyond the extent {self.extent}")
         return None
 
-    def shape(self, buffer: Buffer, at: int) -> tuple[int, ...]:
+    def extents(self, buffer: Buffer, at: int) -> tuple[Expr, ...]:
         """One dimension, without padding at its end if `extent` is given."""
-        total = buffer.shape[at] * buffer.shape[at + 1] if self.extent == -1 else self.extent
-        return _replaced(buffer.shape, at, 2, (total,))
+        total = buffer.extents[at] * buffer.shape[at + 1] if self.extent == -1 else const(self.extent)
+        return _replaced(buffer.extents, at, 2, (total,))
 
     def slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:
         """The slots of the joint dimension."""
@@ -324,9 +337,9 @@ class Resizing(Redeclaration):
 
     to: int
 
-    def shape(self, buffer: Buffer, at: int) -> tuple[int, ...]:
+    def extents(self, buffer: Buffer, at: int) -> tuple[Expr, ...]:
         """The new extent at its place."""
-        return _replaced(buffer.shape, at, 1, (self.to,))
+        return _replaced(buffer.extents, at, 1, (const(self.to),))
 
 
 @dataclass(frozen=True)
@@ -362,6 +375,8 @@ class PadDim(Resizing):
         buffer, extent = site.array.buffer, site.array.shape[site.index]
         if buffer.reuse[site.index]:
             return Reason(f"dimension {site.index} of '{site.array.name}' is reused or folded, so it cannot be padded")
+        if (sized := _depends_on_sizes(site, site.index)) is not None:
+            return sized
         if self.to <= extent:
             return Reason(f"'to' must be more than {extent}, the extent")
         return self.access_reason(program, site)
@@ -415,6 +430,8 @@ class UnpadDim(Resizing):
         buffer, at = site.array.buffer, site.index
         if buffer.reuse[at]:
             return Reason(f"dimension {at} of '{site.array.name}' is reused or folded, so it has no padding")
+        if (sized := _depends_on_sizes(site, at)) is not None:
+            return sized
         if not 1 <= self.to < buffer.shape[at]:
             return Reason(f"'to' must be between 1 and {buffer.shape[at] - 1}, less than the extent")
         for leaf, access in accesses_of(program.nest, buffer):

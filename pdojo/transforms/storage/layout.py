@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 from pdojo.transforms.api import (
     Buffer,
     Dimension,
+    Expr,
     Mapping,
     Memory,
     Move,
@@ -64,9 +65,9 @@ class SwapDims(Redeclaration):
                     return problem
         return swizzled(buffer) or hinted(program, buffer)
 
-    def shape(self, buffer: Buffer, at: int) -> tuple[int, ...]:
+    def extents(self, buffer: Buffer, at: int) -> tuple[Expr, ...]:
         """The extents in the other order."""
-        return tuple(buffer.shape[d] for d in _order(buffer, at))
+        return tuple(buffer.extents[d] for d in _order(buffer, at))
 
     def slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:
         """The slots in the other order."""

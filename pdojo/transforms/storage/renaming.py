@@ -161,7 +161,10 @@ class MergeArrays(Transformation[Array]):
             return Reason(f"'{site.name}' cannot be merged with itself")
         if host.intent is Intent.IN:
             return Reason(f"'{host.name}' is an input of the kernel, which nothing may overwrite")
-        for what, mine, other in (("type", site.dtype, host.dtype), ("extents", site.shape, host.shape)):
+        for what, mine, other in (
+            ("type", site.dtype, host.dtype),
+            ("extents", site.buffer.extents, host.buffer.extents),
+        ):
             if mine != other:
                 return Reason(f"'{site.name}' and '{host.name}' differ in {what}")
         if (fixed := pinned(program.nest, site)) is not None:

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from pdojo.transforms.api import (
-    DTYPES,
     Array,
     Buffer,
     BufferOp,
     InsertPoint,
     Intent,
     Memory,
-    MemRefType,
     Move,
     Nest,
     PatternRewriter,
@@ -38,7 +36,7 @@ def unlike_in(guest: Buffer, host: Buffer) -> str | None:
     """The difference that prevents merging two buffers; None if there is none."""
     pairs = {
         "type": (guest.dtype, host.dtype),
-        "extents": (guest.shape, host.shape),
+        "extents": (guest.extents, host.extents),
         "slots": (guest.reuse, host.reuse),
         "swizzles": (dict(guest.swizzles), dict(host.swizzles)),
         "location": (guest.memory, host.memory),
@@ -67,9 +65,9 @@ def _several_threads(nest: Nest, buffers: Iterable[Buffer]) -> Reason | None:
 
 def buffer_like(like: Buffer, names: Sequence[str], host: SSAValue | None = None) -> BufferOp:
     """A declaration of arrays in a buffer of the same kind; in the memory of the interface array `host` if given."""
-    kind = MemRefType(DTYPES[like.dtype], like.shape)
     constant = like.constant and like.op is not None
-    return BufferOp(names, kind, like.memory, like.reuse, host, like.hints, like.swizzles, constant=constant)
+    facts = like.memory, like.reuse, host, like.hints, like.swizzles
+    return BufferOp.of(names, like.dtype, like.extents, *facts, constant=constant)
 
 
 def _declare(program: Program, host: Buffer, names: Sequence[str], rewriter: PatternRewriter) -> BufferOp | None:

@@ -42,6 +42,7 @@ from pdojo.transforms.api import (
     sentence,
     set_guard,
     shorter_extent,
+    sizes_around,
 )
 from pdojo.transforms.common.ordering import rewritten
 from pdojo.transforms.values.dead_code import DeleteOp, needed, topmost
@@ -289,7 +290,7 @@ class AddGuard(Transformation[Scope]):
     def check(self, program: Program, site: Scope) -> Reason | None:
         """Requires a constraint at its canonical place that excludes only instances that change nothing."""
         try:
-            found = parse_guard(self.where, [s.extent for s in site.chain])
+            found = parse_guard(self.where, [s.extent for s in site.chain], sizes_around(site))
         except NotationError as error:
             return Reason(f"'where' cannot be read: {sentence(error)}")
         if len(found) > 1:
@@ -320,7 +321,7 @@ class AddGuard(Transformation[Scope]):
     def _constraint(self, site: Scope) -> Expr:
         """The constraint, as an expression that is at least 0, in normal form."""
         extents = [s.extent for s in site.chain]
-        return parse_guard(self.where, extents)[0].substitute({}, extents)
+        return parse_guard(self.where, extents, sizes_around(site))[0].substitute({}, extents)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """The class of the corresponding `drop_guard`."""

@@ -20,6 +20,7 @@ from pdojo.transforms.api import (
     chain_ops,
     const,
     describe_scope,
+    extent_and_guard,
     fresh_id,
     move_into,
     place_guards,
@@ -131,7 +132,7 @@ class TileScope(Transformation[Scope]):
         reindex(site.children, {depth: value}, chain, rewriter)
         extents = [op.count for op in chain]
         guards = [g.substitute({depth: value}, extents) for g in site.guard]
-        if site.extent % self.size:
+        if site.extent % self.size and extent_and_guard(site)[0].is_constant:
             guards.append(const(site.extent - 1) - value)
         place_guards(guards, chain, (depth, depth + 1), rewriter)
         rewriter.erase(site.op)

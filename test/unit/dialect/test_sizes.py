@@ -1,103 +1,138 @@
-"""Named sizes, numbers and types of a notation text."""
+"""Sizes that callers give: texts, verification, values."""
 
-from __future__ import annotations
-
+import numpy as np
 import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import Builtin, ModuleOp
+from xdsl.parser import Parser
 
-from pdojo.dialect.notation import parse_notation, print_notation
-from pdojo.errors import NotationError, UsageError
+from pdojo.dialect.affine import Expr, Size, const, floordiv, var
+from pdojo.dialect.notation.bound import bound
+from pdojo.dialect.notation.parser import parse_notation
+from pdojo.dialect.notation.printer import print_notation
+from pdojo.dialect.ops import PDOJO, KernelOp
+from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
+from pdojo.errors import NotationError, UnknownSize, UsageError
 
-TEXT = """size N = 4
-size M = 2 * (N + 1) - N // 3
-number HALF = 0.5
-number SHIFT = -HALF / 2
-type T = f32
-type A = wide(T)
+ROWS = """\
+kernel rows(x) -> (y)
+size N in 1..9
+size M in 4..16 multiple 4
+x f32 [N, (M+1)] heap
+y f32 [N, M] heap
+s f32 [N] heap
 
-kernel k(x) -> (y)
-x T [N, M] heap
-y A [N, M] heap
-t A [N, M] heap
-
-N M t[{0},{1}] = cast(x[{0},{1}])
-N M y[{0},{1}] = t[{0},{1}] * SHIFT
+N
+| s[{0}] = 0
+| M s[{0}] += x[{0},{1}+1]
+N M y[{0},{1}] = s[{0}] * M
 """
 
 
-def printed(text: str, **given: float | str) -> str:
-    (kernel,) = parse_notation(text, given=given)
-    return print_notation(kernel)
+def parsed(text: str) -> KernelOp:
+    (kernel,) = parse_notation(text)
+    return kernel
 
 
-def test_names_stand_for_their_values() -> None:
-    assert printed(TEXT) == (
-        "kernel k(x) -> (y)\nx f32 [4, 9] heap\ny f32 [4, 9] heap\nt f32 [4, 9] heap\n\n"
-        "4 9 t[{0},{1}] = x[{0},{1}]\n4 9 y[{0},{1}] = t[{0},{1}] * -0.25\n"
-    )
+def test_both_texts_of_a_kernel_with_sizes_are_read_again() -> None:
+    kernel = parsed(ROWS)
+    assert print_notation(kernel) == ROWS
+    context = Context()
+    for dialect in (Builtin, PDOJO):
+        context.load_dialect(dialect)
+    module = Parser(context, str(ModuleOp([kernel]))).parse_module()
+    (again,) = module.body.block.ops
+    assert isinstance(again, KernelOp)
+    again.verify()
+    assert print_notation(again) == ROWS
 
 
-def test_parameters_can_be_given() -> None:
-    found = printed(TEXT, N=6, HALF=1.0, T="bf16")
-    assert "x bf16 [6, 12] heap" in found
-    assert "t f32 [6, 12] heap" in found
-    assert "cast(x[{0},{1}])" in found
-    assert "* -0.5" in found
+def test_a_given_size_is_a_constant() -> None:
+    (kernel,) = parse_notation(ROWS, given={"N": 3})
+    assert list(kernel.known_sizes()) == ["M"]
+    (kernel,) = parse_notation(ROWS, given={"N": 3, "M": 8})
+    plain = ROWS.replace("size N in 1..9\nsize M in 4..16 multiple 4\n", "").replace("(M+1)", "9")
+    assert print_notation(kernel) == plain.replace("N", "3").replace("M", "8")
 
 
-def test_a_size_is_no_reuse_flag_and_no_mapping() -> None:
-    text = "size N = 3\nsize u = 2\nkernel k(x) -> (y)\nx f32 [N] heap\ny f32 [N] heap\nt f32 [N:N] stack\n\n"
-    text += "N:u\n| t[{0}] = x[{0}]\n| y[{0}] = t[{0}] * u\n"
-    found = printed(text)
-    assert "t f32 [3:N] stack" in found
-    assert "3:u\n" in found
-    assert "* 2" in found
-
-
-def test_names_hold_for_all_kernels_below() -> None:
-    second = "size L = N + 1\nkernel two(x) -> (y)\nx f32 [L] heap\ny f32 [L] heap\n\nL y[{0}] = x[{0}]\n"
-    kernels = parse_notation(TEXT + second)
-    assert "x f32 [5] heap" in print_notation(kernels[1])
+@pytest.mark.parametrize("given", [{"N": 10}, {"N": 0}, {"M": 6}, {"M": "f32"}])
+def test_a_value_outside_of_the_range_is_refused(given: dict[str, int | str]) -> None:
+    with pytest.raises(UsageError, match="the size"):
+        parse_notation(ROWS, given=given)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("line", "message"),
     [
-        (("size N = 4", "size N = 4\nsize N = 5"), "2:6: error: 'N' is defined twice"),
-        (("size N = 4", "size N = 4.5"), "a size is an integer"),
-        (("size N = 4", "size N = 4 4"), "unexpected '4' after the size"),
-        (("size N = 4", "size f32 = 4"), "'f32' is an element type"),
-        (("2 * (N + 1)", "2 * (Q + 1)"), "expected a number or the name of one"),
-        (("2 * (N + 1)", "(N + 1) / 2"), r"5 is no multiple of 2 for N = 4[\s\S]*hint: // rounds down"),
-        (("2 * (N + 1)", "0 * (N + 1)"), "the size M is -1, less than 0 for N = 4"),
-        (("N // 3", "N // 0"), "division by zero"),
-        (("type A = wide(T)", "type A = wide(N)"), "unknown element type 'N'"),
-        (("x T [", "size L = 3\nx T ["), "names are defined above a kernel"),
-        (("x T [N, M]", "N T [N, M]"), "1:|error"),
+        ("size N in 0..4", "from at least 1"),
+        ("size N in 5..4", "not less"),
+        ("size N in 4..9 multiple 4", "multiples of 4"),
+        ("size N 1..4", "expected 'in'"),
+        ("size N in 1", "expected '..'"),
     ],
 )
-def test_wrong_definitions(change: tuple[str, str], said: str) -> None:
-    with pytest.raises(NotationError, match=said):
-        parse_notation(TEXT.replace(*change))
+def test_malformed_ranges_are_refused_where_they_stand(line: str, message: str) -> None:
+    with pytest.raises(NotationError, match=message) as caught:
+        parsed(ROWS.replace("size N in 1..9", line))
+    assert ":2:" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"M": 3}, "'M' follows from other sizes and cannot be given"),
-        ({"n": 3}, "there is no size 'n'"),
-        ({"N": -1}, "the size 'N' is an integer of at least 0, not -1"),
-        ({"N": "f32"}, "the size 'N' is an integer of at least 0, not f32"),
-        ({"T": "f33"}, "unknown element type 'f33' for 'T'; did you mean 'f32'"),
-        ({"T": "f8"}, "unknown element type 'f8' for 'T'; known: f64, f32, f16, bf16$"),
-        ({"T": "u8"}, "unknown element type 'u8' for 'T'; did you mean 'i8'"),
-        ({"HALF": "f32"}, "'HALF' is a number"),
-    ],
-)
-def test_wrong_values(given: dict[str, int | str], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        parse_notation(TEXT, given=given)
+def test_an_index_beyond_an_extent_is_refused_with_a_size() -> None:
+    with pytest.raises(NotationError, match=r"out of bounds at M = \d+, N = \d+: dimension 1 of 'x' has extent M\+1"):
+        parsed(ROWS.replace("{1}+1", "{1}+2"))
 
 
-def test_a_cast_to_the_same_type_is_a_copy() -> None:
-    text = "kernel k(x) -> (y)\nx f32 [4] heap\ny f32 [4] heap\n\n4 y[{0}] = cast(x[{0}])\n"
-    assert printed(text).endswith("4 y[{0}] = x[{0}]\n")
+def test_a_constant_index_is_within_the_least_extent() -> None:
+    text = "kernel k(x) -> (y)\nsize N in 2..5\nx f32 [N] heap\ny f32 [1] heap\n\ny[0] = x[{}]\n"
+    parsed(text.replace("{}", "1"))
+    with pytest.raises(NotationError, match="at N = 2"):
+        parsed(text.replace("{}", "2"))
+
+
+def test_unknown_sizes_are_refused() -> None:
+    with pytest.raises(NotationError, match="'K' is neither"):
+        parsed(ROWS.replace("N M y", "N K y"))
+    with pytest.raises(NotationError, match="declared above the arrays"):
+        parsed(ROWS.replace("s f32 [N] heap", "s f32 [N] heap\nsize K in 1..2"))
+
+
+def test_a_size_has_one_name() -> None:
+    with pytest.raises(NotationError, match="declared twice"):
+        parsed(ROWS.replace("size M in 4..16 multiple 4", "size N in 4..16"))
+    with pytest.raises(NotationError, match="declared twice"):
+        parsed(ROWS.replace("s f32 [N] heap", "M f32 [N] heap").replace("s[", "M["))
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 4), (9, 16), (5, 12)])
+def test_interpreters_find_sizes_in_shapes(n: int, m: int) -> None:
+    x = np.random.default_rng().standard_normal((n, m + 1)).astype(np.float32)
+    kernel = parsed(ROWS)
+    wanted = np.repeat(x[:, 1:].astype(np.float64).sum(1, keepdims=True) * m, m, 1)
+    for run in (interpret, interpret_stepwise):
+        np.testing.assert_allclose(run(kernel, {"x": x})["y"], wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_shape_without_a_size_is_refused() -> None:
+    with pytest.raises(UsageError, match="a multiple of 4, not 5, by dimension 1 of array 'x'"):
+        interpret(parsed(ROWS), {"x": np.zeros((3, 6), np.float32)})
+
+
+def test_a_bound_kernel_needs_all_values() -> None:
+    with pytest.raises(UsageError, match="needs a value for its size 'M'"):
+        bound(parsed(ROWS), {"N": 3})
+
+
+def test_sizes_have_one_form_in_expressions() -> None:
+    size = Size("M", 4, 16, 4).expression
+    assert floordiv(size, 4, ()) * 4 == size
+    assert floordiv(size * 3 + 3, 4, ()) * 4 == size * 3
+    assert (size + var(0) - size) == var(0)
+    assert size.bounds(()) == (4, 16)
+    assert Size("K", 3, 3).expression == const(3)
+    assert floordiv(size, 8, ()).render(str) == "(M//4)//2"
+
+
+def test_a_size_has_no_value_by_itself() -> None:
+    expression: Expr = Size("N", 1, 9).expression + 1
+    with pytest.raises(UnknownSize, match="'N'"):
+        expression.evaluate(())

@@ -1,0 +1,54 @@
+"""Values of sizes: those that the shapes of arrays determine, and those that callers give by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pdojo.dialect.affine import Expr, Size, with_sizes
+from pdojo.errors import UsageError
+
+
+def solve_sizes(
+    kernel: str,
+    sizes: Sequence[Size],
+    extents: Mapping[str, Sequence[Expr]],
+    shapes: Mapping[str, Sequence[int]],
+    given: Mapping[str, int],
+) -> dict[str, int]:
+    """The value of each size, in the order of `sizes`.
+
+    `extents` and `shapes` are by array; an array without a shape determines nothing, and `given` goes before shapes.
+    Raises UsageError for a size that nothing determines, and for a value outside of its range.
+    """
+    found: dict[str, tuple[int, str]] = {name: (value, "") for name, value in given.items()}
+    for name, shape in shapes.items():
+        for dimension, (extent, length) in enumerate(zip(extents[name], shape, strict=False)):
+            match extent:
+                case Expr(constant, ((Size() as size, factor),)) if size.name not in found:
+                    value, rest = divmod((length - constant) * size.step, factor)
+                    place = f"dimension {dimension} of array '{name}'"
+                    if rest:
+                        raise UsageError(f"kernel '{kernel}': {place} is {extent.render(str)}, which is never {length}")
+                    found[size.name] = value, f", by {place}"
+                case _:
+                    pass
+    for size in sizes:
+        if size.name not in found:
+            raise UsageError(f"kernel '{kernel}' needs its size {size.name}, which no shape gives: {size.name}=...")
+        value, source = found[size.name]
+        if (problem := value_problem(size, value)) is not None:
+            raise UsageError(f"kernel '{kernel}': {problem}{source}")
+    return {size.name: found[size.name][0] for size in sizes}
+
+
+def value_problem(size: Size, value: object) -> str | None:
+    """The reason why a size cannot have a value; None if it can."""
+    if isinstance(value, int) and size.low <= value <= size.high and not value % size.step:
+        return None
+    known = f"{size.low} to {size.high}" + f", a multiple of {size.step}" * (size.step > 1)
+    return f"the size {size.name} is {known}, not {value}"
+
+
+def shape_for(extents: Sequence[Expr], values: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of an array for given sizes."""
+    return tuple([with_sizes(extent, values).constant for extent in extents])
