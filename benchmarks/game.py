@@ -39,7 +39,7 @@ from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.flow.shortcut import shortcut_names, without
 from pdojo.dialect.machines.registry import known_machine
 from pdojo.errors import MeasurementError, UsageError
-from pdojo.passes.passes import play_pass
+from pdojo.passes.passes import run_pass
 from pdojo.passes.scheduled_kernel import make_moves
 from pdojo.search.contract.candidates import legal_candidates
 from pdojo.search.engine.search import search
@@ -129,7 +129,7 @@ def _play(title: str, given: argparse.Namespace) -> dict[str, float]:
     plain = Game(load_kernel(name), known_machine(other or given.machine))
     game = plain.fork()
     try:
-        took = _milliseconds(lambda: play_pass("heuristic", game))
+        took = _milliseconds(lambda: run_pass("heuristic", game))
     except UsageError:
         return _walked([plain], moves, Random(seed))
     tuned = game.fork()

@@ -23,12 +23,12 @@ from pdojo.backends.llvm.worker import CpuWorker
 from pdojo.backends.measure import (
     CompileError,
     KernelReference,
-    Limits,
     MeasuredProgram,
     NamedReference,
     Options,
     Outcome,
     Peer,
+    PhaseLimits,
     Worker,
 )
 from pdojo.dialect.alignment import ALIGNMENT
@@ -42,7 +42,7 @@ from pdojo.search.tuning.variants import Remake
 
 LARGEST_ERROR = {"f64": 1e-9, "f32": 1e-3, "f16": 1e-2, "bf16": 5e-2}
 """Greatest error relative to magnitudes, for sums of any length."""
-LIMITS = Limits(compile=900, reference=1800, run=120)
+LIMITS = PhaseLimits(compile=900, reference=1800, run=120)
 
 
 def measure(

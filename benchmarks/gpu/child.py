@@ -27,7 +27,7 @@ from pdojo.backends.measure.arrays import random_inputs
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.errors import PdojoError
 from pdojo.kernels import Workload
-from pdojo.kernels.meaning import meaning
+from pdojo.kernels.reference import numpy_reference
 
 Array: TypeAlias = NDArray[Any]
 CACHE = 2
@@ -76,7 +76,7 @@ def check(programs: Programs, job: JSON) -> JSON:
         kernel = row.load(programs.compiler)
         call, inputs, outputs = _bound(row, kernel, 1)
         call()
-        wanted = meaning(row.workload)(*inputs)
+        wanted = numpy_reference(row.workload)(*inputs)
         written = [p for p in kernel.parameters if p.written]
         for parameter, found, exact in zip(written, outputs, wanted, strict=True):
             error = error_of(_values(found, parameter.dtype), np.asarray(exact))

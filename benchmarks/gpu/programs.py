@@ -24,7 +24,7 @@ from pdojo.errors import UsageError
 from pdojo.files import read_bytes, replace_file
 from pdojo.kernels import Workload, kernel_names, workload
 from pdojo.passes.common.parameters import ParameterValues, TuningParameter
-from pdojo.passes.passes import play_pass
+from pdojo.passes.passes import run_pass
 from pdojo.transforms.game import Game
 
 Group: TypeAlias = Literal["small", "time", "check"]
@@ -216,7 +216,7 @@ def programs_of(task: Workload, machine: Machine, *, varied: bool) -> Iterator[t
 
     def play(decisions: ParameterValues) -> tuple[Game, tuple[TuningParameter, ...]]:
         game = Game(with_alignment(task.instantiate(), ALIGNMENT), machine)
-        return game, play_pass("heuristic", game, decisions).choices
+        return game, run_pass("heuristic", game, decisions).choices
 
     first, choices = play({})
     yield "the pass", first

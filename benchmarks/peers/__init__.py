@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from benchmarks.peers import variants as names
 from benchmarks.unseen import UnseenWorkload, workload_from
-from benchmarks.unseen.meanings import meaning as unseen_meaning
+from benchmarks.unseen.references import numpy_reference as unseen_reference
 from pdojo.backends.measure import NamedReference, Peer
 from pdojo.backends.measure.tools import PeerBuild
 from pdojo.errors import UsageError
 from pdojo.kernels import Workload
-from pdojo.kernels.meaning import meaning
+from pdojo.kernels.reference import numpy_reference
 
 REFERENCE = "float64 NumPy"
 
@@ -98,7 +98,7 @@ def as_text(workload: Workload) -> str:
 def reference(text: str) -> Callable[..., list[NDArray[Any]]]:
     """The meaning of a workload, for the worker."""
     found = workload_from(json.loads(text))
-    return unseen_meaning(found) if isinstance(found, UnseenWorkload) else meaning(found)
+    return unseen_reference(found) if isinstance(found, UnseenWorkload) else numpy_reference(found)
 
 
 def ranges_of(workload: Workload) -> tuple[tuple[str, float, float], ...]:

@@ -1,7 +1,7 @@
 """Twenty kernels that are in no library, as users write them, each at one size.
 
 Kernels and sizes were chosen before any of them was measured, and stay, so nobody can replace a kernel that turns out
-slow. `meanings` has their references, `benchmarks.peers.pytorch_unseen` their expressions in PyTorch.
+slow. `references` has their results in NumPy, `benchmarks.peers.pytorch_unseen` their expressions in PyTorch.
 """
 
 from __future__ import annotations

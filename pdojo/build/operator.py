@@ -1,6 +1,6 @@
 """Records of operators: a definition by `pdojo.build`, one in NumPy, and calls of both.
 
-`pdojo.build.records` has the table. Nothing imports it but tests, the pages of operators, and the meanings of kernels.
+`pdojo.build.records` has the table. Nothing imports it but tests, pages of operators, and the references of kernels.
 """
 
 from __future__ import annotations

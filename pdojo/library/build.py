@@ -13,7 +13,7 @@ from pdojo.errors import PdojoError
 from pdojo.files import write_file
 from pdojo.library.choosing import Chooser, Tuner
 from pdojo.library.devices import DeviceFiles, choose_for_devices, device_files, devices_of
-from pdojo.library.dispatch import Program, sources_of
+from pdojo.library.dispatch import EntryProgram, sources_of
 from pdojo.library.entries import PlannedEntry, entries_of
 from pdojo.library.findings import UnprovedError
 from pdojo.library.levels import Level, levels_of, runs_here
@@ -216,9 +216,9 @@ def tools_of(compilers: Mapping[str, CCompiler]) -> dict[str, str]:
     return {**tool_versions(), **{f"compiler for {each}": found.version() for each, found in compilers.items()}}
 
 
-def _program(facts: Mapping[str, Any]) -> Program:
+def _program(facts: Mapping[str, Any]) -> EntryProgram:
     shared, thread = facts["workspace"]
-    return Program(facts["symbol"], (shared, thread), facts["parallel"], tuple(facts["alignments"]))
+    return EntryProgram(facts["symbol"], (shared, thread), facts["parallel"], tuple(facts["alignments"]))
 
 
 def _entry(entry: PlannedEntry, done: Sequence[Made]) -> Entry:

@@ -20,7 +20,7 @@ _MACROS = {"x86_64": "__x86_64__", "aarch64": "__aarch64__", "riscv64": "__riscv
 
 
 @dataclass(frozen=True)
-class Program:
+class EntryProgram:
     """The compiled program of an entry for a level and an alignment."""
 
     symbol: str
@@ -30,7 +30,7 @@ class Program:
     """Bytes to which callers align each array."""
 
 
-Programs = Mapping[tuple[str, str, int], Program]
+Programs = Mapping[tuple[str, str, int], EntryProgram]
 """Programs by names of entry and level, and number of the variant: 0 for aligned arrays, 1 for others."""
 
 

@@ -45,7 +45,7 @@ def compile_program(kernel: KernelOp, machine: Machine, name: str) -> CompiledPr
 
 
 @dataclass(frozen=True)
-class Source:
+class ObjectSource:
     """A program to be compiled, perhaps in another process."""
 
     text: str

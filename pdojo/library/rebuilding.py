@@ -17,7 +17,7 @@ from pdojo.library.findings import Finding, Listener
 from pdojo.library.levels import Level
 from pdojo.library.linking import compiler_for
 from pdojo.library.manifest import MANIFEST, Entry, Manifest, Variant, digests
-from pdojo.library.objects import Source
+from pdojo.library.objects import ObjectSource
 from pdojo.library.packaging import package_files
 from pdojo.library.paths import inside
 from pdojo.library.programs import Made, c_name, facts_of, jobs_of
@@ -107,8 +107,10 @@ class Rebuild:
             what = "lacks" if (name, level, align) in jobs else "has, and a build does not make,"
             yield Finding(f"the entry {what} the program for level {level} and arrays aligned to {align} bytes", name)
         wanted = [(given[key], job) for key, job in jobs.items() if key in given]
-        sources = [Source(print_notation(r.program), job.level.machine, c_name(self._spec, job)) for r, job in wanted]
-        compiled = shared_map(Source.compiled, sources)
+        sources = [
+            ObjectSource(print_notation(r.program), job.level.machine, c_name(self._spec, job)) for r, job in wanted
+        ]
+        compiled = shared_map(ObjectSource.compiled, sources)
         for number, (replayed, job) in enumerate(wanted, 1):
             self._listener.step(f"compiling {number} of {len(wanted)}, {replayed.variant.symbol}")
             made = next(compiled)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from pdojo.backends.calling.arrays import Parameter
 from pdojo.backends.measure.arrays import poison
-from pdojo.backends.measure.guarded import GuardedArray, Placement
+from pdojo.backends.measure.guarded import GuardedArray, GuardPlacement
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.library.client.runtime import Library
@@ -34,10 +34,10 @@ from pdojo.library.schema import read_manifest
 CALLERS, CALLS = 4, 3
 """Concurrent callers, each with its own handle, and the calls of each."""
 PLACEMENTS = (
-    Placement("before", 64),
-    Placement("behind", 64),
-    Placement("before", 1, odd=True),
-    Placement("behind", 1, odd=True),
+    GuardPlacement("before", 64),
+    GuardPlacement("behind", 64),
+    GuardPlacement("before", 1, odd=True),
+    GuardPlacement("behind", 1, odd=True),
 )
 CONTENTS: tuple[Content, ...] = ("random", "special")
 
@@ -49,7 +49,7 @@ class Case:
     entry: Entry
     level: str
     content: Content
-    placement: Placement
+    placement: GuardPlacement
     threads: int
     callers: int = 1
     rest: Entry | None = None

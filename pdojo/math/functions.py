@@ -143,7 +143,7 @@ def _np(name: str) -> Deferred:
 
 def _own(name: str) -> Deferred:
     """A function that NumPy lacks."""
-    return _deferred("pdojo.math.meanings", name)
+    return _deferred("pdojo.math.references", name)
 
 
 def _elementary(

@@ -9,7 +9,7 @@ from pdojo.passes.registry import kind_of_machine
 from pdojo.transforms.game import Game
 
 
-def play_pass(name: str, game: Game, decisions: ParameterValues | None = None) -> PassResult:
+def run_pass(name: str, game: Game, decisions: ParameterValues | None = None) -> PassResult:
     """Run a pass on a game, with the decisions as answers to its questions. Raises UsageError if there is none."""
     passes = kind_of_machine(game.machine).passes
     if name not in passes:

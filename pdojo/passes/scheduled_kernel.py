@@ -13,7 +13,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.passes.common.builder import Note
 from pdojo.passes.common.parameters import ParameterValues, TuningParameter
-from pdojo.passes.passes import play_pass
+from pdojo.passes.passes import run_pass
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
 
@@ -70,6 +70,6 @@ def make_moves(
             differs = trace.missing(kernel) if trace else ""
             raise type(error)(f"move {number} of the trace, {step.move}: {error}{differs}") from None
     if expert is not None:
-        played = play_pass(expert, tuning.game, decisions)
+        played = run_pass(expert, tuning.game, decisions)
         tuning.notes, tuning.choices = played.notes, played.choices
     return tuning

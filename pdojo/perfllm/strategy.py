@@ -11,7 +11,7 @@ from typing import Any
 
 from pdojo.dialect.machines.registry import host
 from pdojo.errors import UsageError
-from pdojo.passes.passes import play_pass
+from pdojo.passes.passes import run_pass
 from pdojo.perfllm.agent import Agent, Moment
 from pdojo.perfllm.archive import WHOLE, Archive, ArchivedPath
 from pdojo.perfllm.encoders import encoder
@@ -266,7 +266,7 @@ def _moves_of_pass(game: Game) -> list[Move]:
     """The moves of the heuristic pass in a state, located by identifier."""
     game = game.fork()
     before = len(game.trace.steps)
-    play_pass("heuristic", game)
+    run_pass("heuristic", game)
     return [step.resolved for step in game.trace.steps[before:]]
 
 

@@ -12,7 +12,8 @@ from pdojo.dialect.flow.program import Program
 from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp, StatementOp
 from pdojo.dialect.view.binding import binding_nests
 from pdojo.dialect.view.locations import find_array, find_dimension, find_node, location_of
-from pdojo.dialect.view.nest import Array, Leaf, Scope, buffers_of
+from pdojo.dialect.view.nest import Array, Leaf, Scope
+from pdojo.dialect.view.nodes import buffers_of
 from pdojo.errors import LocationError
 
 
@@ -69,7 +70,7 @@ def is_near_binding(program: Program, site: Site) -> bool:
     True for top-level nodes that are such nests or stand beside one, for statements in such nests, for statements that
     read constants, and for the arrays that such nests use. Moves on inner scopes stay inside one nest.
     """
-    binding = program.once("binding nests", lambda: binding_nests(program.nest))
+    binding = program.memoised("binding nests", lambda: binding_nests(program.nest))
     if not binding:
         return False
     if isinstance(site, Array | Dimension):

@@ -30,7 +30,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
 from pdojo.kernels import workload
 from pdojo.names import EXPERT_PASSES
-from pdojo.passes.passes import play_pass
+from pdojo.passes.passes import run_pass
 from pdojo.transforms.game import Game
 from property.kernels import kernel_texts
 from sample import sampled
@@ -116,7 +116,7 @@ def test_library(name: str, tmp_path: Path) -> None:
     close(run_c(plain, inputs, tmp_path), wanted, plain)
     for number, target in enumerate(("x86-64-avx512", "neoverse-v2", "rv64gcv")):
         game = Game(plain, machine(target))
-        play_pass(EXPERT_PASSES[-1 - number], game)
+        run_pass(EXPERT_PASSES[-1 - number], game)
         close(run_c(game.kernel, inputs, tmp_path), wanted, plain)
 
 
@@ -206,7 +206,7 @@ def test_dot_products_of_the_host(name: str, tmp_path: Path) -> None:
     require()
     plain = workload(f"{name}:21x24x40").instantiate()
     game = Game(plain, host())
-    play_pass("heuristic", game)
+    run_pass("heuristic", game)
     if not any(scope.mapping is Mapping.TENSOR for scope in game.program.nest.scopes):
         pytest.skip(f"{host().name} has no instruction for {name}")
     if "amx-tile" in host().features:

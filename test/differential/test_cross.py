@@ -25,7 +25,7 @@ from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
 from pdojo.kernels import kernel_names
-from pdojo.passes.passes import play_pass
+from pdojo.passes.passes import run_pass
 from pdojo.transforms.game import Game
 from sample import SAMPLE
 
@@ -45,7 +45,7 @@ LIBRARY = [
 def test_tuned_library(target: str, name: str, tmp_path: Path) -> None:
     PLATFORMS[target].require()
     game = Game(library_kernel(name, len(name)), machine(target))
-    play_pass("heuristic", game)
+    run_pass("heuristic", game)
     inputs = random_inputs(parameters_of(nest_of(game.kernel)), len(name))
     close(run_object(game.kernel, target, inputs, tmp_path), interpret(game.programs[0].kernel, inputs), game.kernel)
 
@@ -67,7 +67,7 @@ t {0} [7, 48] heap
 def test_tuned_types(target: str, dtype: str, tmp_path: Path) -> None:
     PLATFORMS[target].require()
     game = Game(kernel(TYPED.format(dtype)), machine(target))
-    play_pass("heuristic", game)
+    run_pass("heuristic", game)
     inputs = random_inputs(parameters_of(nest_of(game.kernel)), 3)
     close(run_object(game.kernel, target, inputs, tmp_path), interpret(game.programs[0].kernel, inputs), game.kernel)
 
@@ -230,7 +230,7 @@ def test_printed_c(target: str, tmp_path: Path) -> None:
     PLATFORMS[target].require()
     for name in ("softmax", "matmul", "gelu"):
         game = Game(library_kernel(name, 5), machine(target))
-        play_pass("heuristic", game)
+        run_pass("heuristic", game)
         inputs = random_inputs(parameters_of(nest_of(game.kernel)), 5)
         (tmp_path / "kernel.c").write_text(c_text(game.kernel))
         (tmp_path / "kernel.h").write_text(header_text([nest_of(game.kernel)]))

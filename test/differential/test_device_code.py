@@ -24,7 +24,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import workload
-from pdojo.passes.passes import play_pass
+from pdojo.passes.passes import run_pass
 from pdojo.transforms.game import Game
 from sample import sampled
 from toolchain import require_fibers
@@ -78,7 +78,7 @@ def small(warp: int, multiprocessors: int) -> Machine:
 
 def played(program: KernelOp, described: Machine) -> KernelOp:
     game = Game(program, described)
-    play_pass("heuristic", game)
+    run_pass("heuristic", game)
     return game.program.kernel
 
 
@@ -126,7 +126,7 @@ def test_contractions_on_tensor_units(text: str, warp: int, unit: str) -> None:
     program = with_alignment(workload(text).instantiate(), 64)
     game = Game(program, described)
     (result,) = (p.name for p in parameters_of(nest_of(program)) if p.written)
-    choices = play_pass("heuristic", game, {f"products of {result}": unit}).choices
+    choices = run_pass("heuristic", game, {f"products of {result}": unit}).choices
     assert unit in {c.taken for c in choices}
     assert any(scope.intrinsic == unit for scope in nest_of(game.kernel).scopes)
     agree(program, game.kernel, described, seed=len(text))
@@ -153,13 +153,13 @@ def test_parts_of_sums(name: str, warp: int, numerics: str) -> None:
     require_fibers()
     described = small(warp, 4)
     program = with_alignment(kernel(f"kernel sums(x) -> (y)\nnumerics {numerics}\n{SUMS[name]}"), 64)
-    choices = {c.question: c.options for c in play_pass("heuristic", Game(program, described)).choices}
+    choices = {c.question: c.options for c in run_pass("heuristic", Game(program, described)).choices}
     question = "parts of y are added up by"
     flushes = "add.f32" in described.gpu.flushing_atomics
     assert (question in choices) == ("flush" in numerics or not flushes)
     for answer in choices.get(question, ("a second launch",)):
         game = Game(program, described)
-        play_pass("heuristic", game, {question: answer})
+        run_pass("heuristic", game, {question: answer})
         text = device_text(game.kernel, spelling=FiberSpelling(), machine=described).text
         assert ("pd_atomic_add(" in text[text.index("// kernel") :]) == (answer == "atomic operations")
         agree(program, game.kernel, described)

@@ -31,7 +31,7 @@ from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
 from pdojo.kernels import workload
-from pdojo.passes.passes import play_pass
+from pdojo.passes.passes import run_pass
 from pdojo.transforms.game import Game
 
 AVX512 = "x86-64-avx512"
@@ -130,7 +130,7 @@ def test_tuned_library(target: str, dtype: str | None, tmp_path: Path) -> None:
     require_emulator()
     games = [Game(workload(text, dtype).instantiate(), machine(target)) for text in LIBRARY[target, dtype].split()]
     for game in games:
-        play_pass("heuristic", game)
+        run_pass("heuristic", game)
     calls = [call(game.kernel, target) for game in games]
     for game, made, outcome in zip(games, calls, run_calls(calls, tmp_path), strict=True):
         found = arrays_of(outcome)

@@ -28,7 +28,7 @@ from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.nest import Scope
 from pdojo.kernels import workload
-from pdojo.kernels.meaning import meaning
+from pdojo.kernels.reference import numpy_reference
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
 from toolchain import require_fibers
@@ -96,7 +96,7 @@ def test_at_full_size(name: str) -> None:
     parameters = parameters_of(game.program.nest)
     random = np.random.default_rng(2)
     inputs: Arrays = {p.name: random.standard_normal(p.shape, np.float32) for p in parameters if not p.written}
-    wanted = meaning(workload(text))(*inputs.values())
+    wanted = numpy_reference(workload(text))(*inputs.values())
     (found,) = run_fibers(game.kernel, inputs, described=machine("nvidia-sm90"), ways=ONE_WAY)
     close(found, dict(zip(found, (w.astype(np.float32) for w in wanted), strict=True)), game.kernel)
 

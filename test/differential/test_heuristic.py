@@ -27,7 +27,7 @@ from pdojo.dialect.semantics.rounding import from_interface
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
 from pdojo.kernels import LONG, kernel_names, workload
-from pdojo.kernels.meaning import meaning
+from pdojo.kernels.reference import numpy_reference
 from pdojo.passes.scheduled_kernel import ScheduledKernel, make_moves
 from sample import sampled
 
@@ -102,7 +102,7 @@ def check(name: str, shape: str, dtype: str | None = None) -> None:
     with warnings.catch_warnings():
         # Logarithms of what is negative.
         warnings.simplefilter("ignore", RuntimeWarning)
-        (expected,) = meaning(wanted)(*inputs.values())
+        (expected,) = numpy_reference(wanted)(*inputs.values())
     after = tuned(name, shape, dtype).after
     (output,) = [p for p in parameters_of(nest) if p.name not in inputs]
     arrays = [aligned_copy(array) for array in inputs.values()]

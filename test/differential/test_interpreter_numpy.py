@@ -10,7 +10,7 @@ from pdojo.dialect.semantics.rounding import Values
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
 from pdojo.kernels import workload
-from pdojo.kernels.meaning import meaning
+from pdojo.kernels.reference import numpy_reference
 
 SMALL = {"matmul": "8x12x16", "add": "8x64"}
 LARGE = {"matmul": "96x128x160", "add": "2048x512"}
@@ -34,7 +34,7 @@ def test_interpreted_kernels_are_what_numpy_computes(name: str, *, large: bool) 
     nest = nest_of(wanted.instantiate())
     inputs = drawn(nest)
     (got,) = interpret(nest, inputs).values()
-    (want,) = meaning(wanted)(*inputs.values())
+    (want,) = numpy_reference(wanted)(*inputs.values())
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, want, rtol=3e-5, atol=3e-5)
     if not large:

@@ -16,7 +16,7 @@ import pytest
 from differential.compiled import kernel, random_values, same
 from pdojo.backends.llvm.backend import LLVM
 from pdojo.backends.llvm.executable import compile
-from pdojo.backends.measure.guarded import SIDES, GuardedArray, Placement
+from pdojo.backends.measure.guarded import SIDES, GuardedArray, GuardPlacement
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
@@ -89,7 +89,8 @@ def test_values_and_memory_beside_them(source: str, level: str, form: str) -> No
         wanted = interpret(program, {"x": x, "y": y})["y"]
         for side in SIDES:
             given, written = (
-                GuardedArray(p.shape, INTERFACE[p.dtype], Placement(side, p.alignment)) for p in executable.parameters
+                GuardedArray(p.shape, INTERFACE[p.dtype], GuardPlacement(side, p.alignment))
+                for p in executable.parameters
             )
             given.array[...], written.array[...] = x, y
             given.close_writing()

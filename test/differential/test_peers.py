@@ -18,11 +18,11 @@ from benchmarks.peers import LIBRARIES, build, peers_of, reference_of, tvm_cache
 from benchmarks.unseen import unseen_names
 from pdojo.backends.calling.arrays import aligned_empty, parameters_of
 from pdojo.backends.llvm.worker import CpuWorker
-from pdojo.backends.measure import Limits, MeasuredProgram, Ok, Peer, Worker
+from pdojo.backends.measure import MeasuredProgram, Ok, Peer, PhaseLimits, Worker
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 from pdojo.kernels import LONG, Workload, kernel_names, workload
-from pdojo.kernels.meaning import meaning
+from pdojo.kernels.reference import numpy_reference
 from sample import sampled, small_unseen
 
 SMALL = {
@@ -67,7 +67,7 @@ def small(name: str) -> Workload:
 
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
-    limits = Limits(compile=300)
+    limits = PhaseLimits(compile=300)
     with CpuWorker(limits=limits, peers="benchmarks.peers:build", references="benchmarks.peers:reference") as worker:
         yield worker
 
@@ -164,7 +164,7 @@ def test_tensor_expressions_mean_the_same(name: str) -> None:
     for number, array in enumerate(arrays):
         array[...] = np.random.default_rng(number).standard_normal(array.shape)
     tvm.compile(definition_of(found), target=target(1))["main"](*map(tvm.runtime.from_dlpack, arrays))
-    (expected,) = meaning(found)(*(array.astype(np.float64) for array in arrays[:-1]))
+    (expected,) = numpy_reference(found)(*(array.astype(np.float64) for array in arrays[:-1]))
     np.testing.assert_allclose(arrays[-1], expected, rtol=1e-4, atol=1e-5)
 
 

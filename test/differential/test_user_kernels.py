@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from differential.user_meanings import MEANINGS
+from differential.user_references import REFERENCES
 from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.backends.measure.arrays import ArraySet, random_inputs
 from pdojo.dialect.assumptions import with_alignment
@@ -28,7 +28,7 @@ TOLERANCE = {"f32": 1e-4, "f64": 1e-12}
 
 def test_every_kernel_has_a_meaning_and_is_in_no_library() -> None:
     names = [file.stem for file in FILES]
-    assert names == sorted(MEANINGS)
+    assert names == sorted(REFERENCES)
     assert len(names) >= 20
     assert not set(names) & set(kernel_names())
 
@@ -43,7 +43,7 @@ def test_the_heuristic_pass_keeps_the_meaning(file: Path) -> None:
     for seed in (1, 2):
         inputs = random_inputs(parameters, seed)
         given = [v.astype(np.float64) if v.dtype.kind == "f" else v for v in inputs.values()]
-        expected = MEANINGS[file.stem](*given)
+        expected = REFERENCES[file.stem](*given)
         arrays = ArraySet(parameters, inputs)
         executable(*arrays.arrays)
         assert arrays.damage() is None

@@ -23,7 +23,8 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.notation.printer import access_text, declaration_line, print_nest, scope_text, tree_lines
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
-from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Node, Scope, nodes_of
+from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Node, Scope
+from pdojo.dialect.view.nodes import nodes_of
 from pdojo.dialect.view.paths import relative_paths
 from pdojo.dialect.view.storage import accesses_of
 from pdojo.kernels import kernel_names

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pdojo.backends.calling.arrays import aligned
 from pdojo.backends.gpu.executable import GpuKernel
 from pdojo.kernels import Workload
-from pdojo.kernels.meaning import meaning
+from pdojo.kernels.reference import numpy_reference
 
 Array = NDArray[Any]
 CACHE_BYTES = 1 << 20
@@ -55,14 +55,14 @@ def peers(workload: Workload, *, compile_too: bool, autotune: bool) -> list[Time
     """The meaning, by the names of PyTorch's ways."""
 
     def call(arrays: list[Array]) -> Array:
-        return meaning(workload)(*arrays[:-1])[0].astype(arrays[-1].dtype)
+        return numpy_reference(workload)(*arrays[:-1])[0].astype(arrays[-1].dtype)
 
     return [Timed(name, call) for name in ("strict", *["compile"] * compile_too, *["autotune"] * autotune)]
 
 
 def errors(workload: Workload, rows: Sequence[Timed], arrays: list[Array]) -> dict[str, float]:
     """The largest error of each implementation over the largest result."""
-    (exact,) = meaning(workload)(*arrays[:-1])
+    (exact,) = numpy_reference(workload)(*arrays[:-1])
     found: dict[str, float] = {}
     for row in rows:
         arrays[-1].fill(np.nan)

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import UsageError
-from pdojo.passes.passes import play_pass
+from pdojo.passes.passes import run_pass
 from pdojo.passes.scheduled_kernel import assume_alignment
 from pdojo.perfllm.encoders import encoder
 from pdojo.perfllm.policy import identity_of
@@ -107,7 +107,7 @@ def demonstrations(kernel: TrainingKernel, sources: Sequence[str]) -> list[tuple
 
 def _of_pass(kernel: TrainingKernel) -> Trace:
     game = kernel.game()
-    play_pass("heuristic", game)
+    run_pass("heuristic", game)
     return game.trace
 
 

@@ -10,11 +10,11 @@ from math import inf
 from pdojo.backends.llvm.worker import CpuWorker
 from pdojo.backends.measure import (
     Assembled,
-    Limits,
     MeasuredProgram,
     Ok,
     Options,
     Outcome,
+    PhaseLimits,
     Timeout,
     Worker,
     cost_of,
@@ -141,7 +141,7 @@ def time_prefixes(game: Game, seed: int, tell: Callable[[str], None]) -> list[Pr
     machine = game.machine
     programs = [MeasuredProgram.of(program.kernel, machine) for program in game.programs]
     distinct = {program.text: program for program in programs}
-    with CpuWorker(limits=replace(Limits(), run=LONGEST)) as worker:
+    with CpuWorker(limits=replace(PhaseLimits(), run=LONGEST)) as worker:
         found = _timed(worker, list(distinct.values()), machine.threads, seed, tell)
     known = dict(zip(distinct, found, strict=True))
     return [

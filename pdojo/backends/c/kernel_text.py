@@ -21,7 +21,7 @@ from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.notation.printer import header_lines, tree_lines
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules.frames import parallel_ancestor
-from pdojo.dialect.rules.tensor import Match, match
+from pdojo.dialect.rules.tensor import IntrinsicMatch, match
 from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Scope
 from pdojo.errors import LoweringError
 
@@ -178,7 +178,7 @@ class _KernelText(LoopText):
         strides = [str(stride) for o in found.operands for stride in o.strides]
         self.code.line(f"{intrinsic.name}({', '.join([*pointers, *strides])});")
 
-    def _match(self, scope: Scope) -> Match:
+    def _match(self, scope: Scope) -> IntrinsicMatch:
         where = f"{describe(scope)} is mapped to '{scope.intrinsic}'"
         intrinsic = self.intrinsics.get(scope.intrinsic)
         if intrinsic is None:

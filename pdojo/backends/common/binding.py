@@ -18,7 +18,8 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.binding import binding_nests
 from pdojo.dialect.view.build import nest_of
-from pdojo.dialect.view.nest import Buffer, Nest, Node, buffers_of
+from pdojo.dialect.view.nest import Buffer, Nest, Node
+from pdojo.dialect.view.nodes import buffers_of
 from pdojo.errors import LoweringError
 
 

@@ -11,7 +11,7 @@ from pdojo.backends.gpu.driver import NoDevice
 from pdojo.backends.measure.outcome import Outcome
 from pdojo.backends.measure.pool import Workers
 from pdojo.backends.measure.request import DEFAULT_OPTIONS, Contender, MeasuredProgram, Options, Reference
-from pdojo.backends.measure.worker import Limits, Listener, Worker
+from pdojo.backends.measure.worker import Listener, PhaseLimits, Worker
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.nest import Nest
@@ -31,7 +31,9 @@ class GpuWorker(Worker):
     The process has no limit of address space: a driver reserves as much as all devices and the host have together.
     """
 
-    def __init__(self, backend: GpuBackend, *, limits: Limits | None = None, processors: Sequence[int] | None = None):
+    def __init__(
+        self, backend: GpuBackend, *, limits: PhaseLimits | None = None, processors: Sequence[int] | None = None
+    ):
         super().__init__(
             limits=limits, memory_bytes=None, processors=processors, compiler=backend.compiler_path, session=SESSION
         )

@@ -25,7 +25,7 @@ from pdojo.dialect.ops import KernelOp
 
 
 @dataclass(frozen=True)
-class Source:
+class KernelIR:
     """A kernel as LLVM IR for a processor; equal kernels give equal texts."""
 
     name: str
@@ -44,7 +44,7 @@ class Source:
 class Native:
     """Machine code in this process. The code lives as long as the engine and the module, which are kept here."""
 
-    source: Source
+    source: KernelIR
     effort: Effort
     address: int
     module: llvm.ModuleRef
@@ -61,13 +61,13 @@ class Native:
         return self.source.processor.target_machine(self.effort).emit_assembly(optimize.parse(self.optimized_ir))
 
 
-def emit(kernel: KernelOp, machine: Machine | None = None) -> Source:
+def emit(kernel: KernelOp, machine: Machine | None = None) -> KernelIR:
     """Lower a kernel to LLVM IR; raises LoweringError if it uses what the machine lacks."""
     target = optimize.processor(machine)
     module = lower(kernel, features=target.enabled, described=machine or host())
     function = next(f for f in module.body.block.ops if isinstance(f, FuncOp) and SHARED_BYTES in f.attributes)
     names = {f.sym_name.data for f in module.body.block.ops if isinstance(f, FuncOp)}
-    return Source(
+    return KernelIR(
         symbol(kernel.sym_name.data),
         module_text(module, target, machine),
         target,
@@ -93,7 +93,7 @@ def _called(module: ModuleOp, machine: Machine | None) -> list[Intrinsic]:
     return [known[name] for name in names]
 
 
-def build(source: Source, effort: Effort = "full") -> Native:
+def build(source: KernelIR, effort: Effort = "full") -> Native:
     """Compile in process.
 
     Raises LoweringError if a parallel kernel finds no OpenMP runtime, or the system refuses permission to use tiles.

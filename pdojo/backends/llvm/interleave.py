@@ -26,7 +26,7 @@ STEPS = frozenset({2, 4})
 
 
 @dataclass(eq=False)
-class Turns:
+class InterleavedScopes:
     """Vector scopes whose statements write the elements of one range in turns."""
 
     places: dict[Scope, AccessPlace]
@@ -35,7 +35,7 @@ class Turns:
     """The scope after which all vectors are known."""
 
 
-def turns_of(reach: Reach, nodes: Sequence[Node]) -> dict[Scope, Turns]:
+def turns_of(reach: Reach, nodes: Sequence[Node]) -> dict[Scope, InterleavedScopes]:
     """The scopes among sibling nodes whose vectors can be stored together, after the last of them.
 
     Nothing between the first and the last of them accesses the array otherwise.
@@ -51,7 +51,7 @@ def turns_of(reach: Reach, nodes: Sequence[Node]) -> dict[Scope, Turns]:
             rest = place.index - place.index.constant
             key = place.buffer, rest, step, scope.extent, place.index.constant // step
             groups.setdefault(key, {})[scope] = place
-    made: dict[Scope, Turns] = {}
+    made: dict[Scope, InterleavedScopes] = {}
     for key, places in groups.items():
         order = dict(sorted(places.items(), key=lambda item: item[1].index.constant))
         constants = [place.index.constant for place in order.values()]
@@ -60,7 +60,7 @@ def turns_of(reach: Reach, nodes: Sequence[Node]) -> dict[Scope, Turns]:
             others = [node for node in nodes[min(numbers) : max(numbers)] if node not in order]
             buffer = next(iter(order.values())).buffer
             if not any(_accesses(node, buffer) for node in others):
-                turns = Turns(order, max(order, key=nodes.index))
+                turns = InterleavedScopes(order, max(order, key=nodes.index))
                 made.update(dict.fromkeys(order, turns))
     return made
 
@@ -102,7 +102,7 @@ def _accesses(node: Node, buffer: Buffer) -> bool:
     return any(access.array.buffer is buffer for leaf in leaves_of(node) for access in leaf.accesses)
 
 
-def store_in_turns(reach: Reach, turns: Turns, values: Sequence[SSAValue]) -> None:
+def store_in_turns(reach: Reach, turns: InterleavedScopes, values: Sequence[SSAValue]) -> None:
     """Store vectors, one for each place of `turns`, as whole vectors of their elements in turns."""
     code = reach.code
     first = next(iter(turns.places.values()))

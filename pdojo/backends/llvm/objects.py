@@ -10,7 +10,7 @@ import llvmlite.binding as llvm
 
 from pdojo.backends.calling.arrays import Parameter
 from pdojo.backends.llvm import optimize
-from pdojo.backends.llvm.build import Source
+from pdojo.backends.llvm.build import KernelIR
 from pdojo.backends.llvm.openmp import FUNCTIONS, runtime
 from pdojo.backends.llvm.optimize import Effort, Processor, processor
 from pdojo.backends.llvm.tiles import permit_tiles
@@ -59,7 +59,7 @@ class ObjectCode:
         return ObjectCode(**values)
 
 
-def assemble(source: Source, arguments: tuple[Parameter, ...], effort: Effort = "full") -> ObjectCode:
+def assemble(source: KernelIR, arguments: tuple[Parameter, ...], effort: Effort = "full") -> ObjectCode:
     """Compile to object code. Raises LoweringError like `build`."""
     machine = source.processor.target_machine(effort)
     module = optimize.parse(source.text)

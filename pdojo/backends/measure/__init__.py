@@ -31,7 +31,7 @@ from pdojo.backends.measure.request import (
     Simulation,
     fingerprint,
 )
-from pdojo.backends.measure.worker import Limits, PhaseEvent, Worker
+from pdojo.backends.measure.worker import PhaseEvent, PhaseLimits, Worker
 
 __all__ = [
     "Assembled",
@@ -40,7 +40,6 @@ __all__ = [
     "Crash",
     "Deadlock",
     "KernelReference",
-    "Limits",
     "MeasuredProgram",
     "NamedReference",
     "Ok",
@@ -49,6 +48,7 @@ __all__ = [
     "Outcome",
     "Peer",
     "PhaseEvent",
+    "PhaseLimits",
     "Request",
     "Simulated",
     "SimulatedOnSnitch",

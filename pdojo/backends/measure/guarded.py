@@ -29,7 +29,7 @@ _NONE, _READ = 0, 1
 
 
 @dataclass(frozen=True)
-class Placement:
+class GuardPlacement:
     """The place of arrays beside a guard page."""
 
     side: Side
@@ -50,7 +50,7 @@ class GuardedArray:
     only. Raises MemoryError if the system has no memory, or refuses the protection.
     """
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], placement: Placement) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], placement: GuardPlacement) -> None:
         size = prod(shape) * dtype.itemsize
         # One byte more than the array, so that an odd address fits.
         pages = -(-(size + 64) // PAGE)
@@ -81,7 +81,7 @@ class GuardedArray:
         return None
 
 
-def guarded_argument(parameter: Parameter, contents: NDArray[Any] | None, placement: Placement) -> GuardedArray:
+def guarded_argument(parameter: Parameter, contents: NDArray[Any] | None, placement: GuardPlacement) -> GuardedArray:
     """An array of a call between guard pages: a read-only input with `contents`, or a poisoned output (None)."""
     found = GuardedArray(parameter.shape, INTERFACE[parameter.dtype], placement)
     if contents is None:
@@ -93,7 +93,7 @@ def guarded_argument(parameter: Parameter, contents: NDArray[Any] | None, placem
     return found
 
 
-def _start(base: int, inner: slice, size: int, width: int, placement: Placement) -> int:
+def _start(base: int, inner: slice, size: int, width: int, placement: GuardPlacement) -> int:
     """The offset of an array that lies as close to the guarded end as its placement permits."""
     align = max(placement.align, width)
     if placement.side == "before":

@@ -17,7 +17,7 @@ from pdojo.backends.calling.arrays import Parameter, parameters_of
 from pdojo.backends.measure.arrays import Arrays, ArraySet, data_bytes, random_inputs
 from pdojo.backends.measure.check import Rounding, compare_all
 from pdojo.backends.measure.environment import environment, huge_page_bytes
-from pdojo.backends.measure.guarded import SIDES, Placement, guarded_argument
+from pdojo.backends.measure.guarded import SIDES, GuardPlacement, guarded_argument
 from pdojo.backends.measure.outcome import (
     GUARD_PAGES,
     Check,
@@ -259,7 +259,7 @@ class WorkerSession(ABC):
         own = parameters_of(self.nests[candidate.index])
         contents = [arrays.inputs.get(p.name) for p in self.parameters]
         for side in SIDES:
-            placed = [Placement(side, p.alignment) for p in own]
+            placed = [GuardPlacement(side, p.alignment) for p in own]
             guarded = [guarded_argument(*each) for each in zip(own, contents, placed, strict=True)]
             candidate.compiled.bind(*(each.array for each in guarded))()
             damage = (each.damage(p.name) for p, each in zip(own, guarded, strict=True))

@@ -1,4 +1,4 @@
-"""The tools of a worker: the compiler of kernels, and other libraries' implementations and meanings."""
+"""The tools of a worker: the compiler of kernels, and other libraries' implementations and references."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ faults; memory is on huge pages, like pdojo's arrays."""
 
 
 @dataclass(frozen=True)
-class Limits:
+class PhaseLimits:
     """Seconds that each phase may take before the worker is killed."""
 
     start: float = 60.0
@@ -81,7 +81,7 @@ class Worker:
     def __init__(
         self,
         *,
-        limits: Limits | None = None,
+        limits: PhaseLimits | None = None,
         memory_bytes: int | Literal["most"] | None = "most",
         processors: Sequence[int] | None = None,
         compiler: str | None = None,
@@ -89,7 +89,7 @@ class Worker:
         references: str | None = None,
         session: str | None = None,
     ) -> None:
-        self.limits = limits or Limits()
+        self.limits = limits or PhaseLimits()
         wanted = (most_memory() if memory_bytes == "most" else memory_bytes, _limit_of_this_process())
         self.memory_bytes = min((each for each in wanted if each is not None), default=None)
         self._settings = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pdojo.backends.snitch.code import COPIES, CodeLine, Register
-from pdojo.backends.snitch.liveness import Flow, Numbering, tracked
+from pdojo.backends.snitch.liveness import ControlFlow, Numbering, tracked
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def check(assignment: Assignment) -> None:
     An operand that some path to its use does not write is no error, because guards exclude such paths. The check shares
     no code with the allocation, so a mistake there becomes an error and not a wrong result.
     """
-    code, flow, numbering = assignment.code, Flow(assignment.code), Numbering(assignment.code)
+    code, flow, numbering = assignment.code, ControlFlow(assignment.code), Numbering(assignment.code)
     sharing: dict[str, int] = {}
     for register, bit in numbering.bits.items():
         name = assignment.name(register)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pdojo.backends.snitch.code import ADDING, BRANCHES, COPIES, MARKS, CodeLine, Register
-from pdojo.backends.snitch.liveness import Flow, Numbering, bodies, live_after
+from pdojo.backends.snitch.liveness import ControlFlow, Numbering, bodies, live_after
 
 _APART = BRANCHES | MARKS | frozenset(("frep.o", "csrsi", "csrci"))
 """Instructions that end straight code."""
@@ -14,7 +14,7 @@ _APART = BRANCHES | MARKS | frozenset(("frep.o", "csrsi", "csrci"))
 def without_copies(code: list[CodeLine]) -> list[CodeLine]:
     """The code without copies whose readers can all read the original, except in hardware loops."""
     numbering = Numbering(code)
-    after = live_after(Flow(code), numbering)
+    after = live_after(ControlFlow(code), numbering)
     result = list(code)
     left_out: set[int] = set()
     for position, repeated in enumerate(bodies(code)):

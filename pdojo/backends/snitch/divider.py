@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from pdojo.backends.snitch.assignment import Assignment, is_left_out
 from pdojo.backends.snitch.code import STREAMS, ZERO, CodeLine, Register
-from pdojo.backends.snitch.liveness import Flow
+from pdojo.backends.snitch.liveness import ControlFlow
 from pdojo.backends.snitch.streaming import STATUS
 
 _SCALAR = ("fdiv", "fsqrt")
@@ -48,7 +48,7 @@ class _Waits:
 
     def find(self) -> None:
         """Follow the divisions on all paths."""
-        flow = Flow(self.lines)
+        flow = ControlFlow(self.lines)
         self.pending[0] = frozenset()
         positions = [0]
         while positions:

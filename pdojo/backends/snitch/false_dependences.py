@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from pdojo.backends.snitch.code import BRANCHES, LOADS, MARKS, STORES, CodeLine, FrameOffset, Register
 from pdojo.backends.snitch.latency import is_float
-from pdojo.backends.snitch.liveness import Flow
+from pdojo.backends.snitch.liveness import ControlFlow
 from pdojo.snitch_sim.simulator.configuration import Timing
 
 _MULTIPLICATIONS = frozenset(("mul", "mulh", "mulhsu", "mulhu"))
@@ -22,7 +22,7 @@ _LONG = 16
 
 
 def false_dependences(
-    code: Sequence[CodeLine], flow: Flow, left_out: Collection[CodeLine], timing: Timing
+    code: Sequence[CodeLine], flow: ControlFlow, left_out: Collection[CodeLine], timing: Timing
 ) -> Iterator[tuple[Register, Register | int]]:
     """Integer registers with a pending result, each with a floating-point register or a number that it should not meet.
 
@@ -48,7 +48,7 @@ def _window(instruction: CodeLine, timing: Timing) -> int:
     return timing.multiply - 1 if instruction.name in _MULTIPLICATIONS else 0
 
 
-def _behind(code: Sequence[CodeLine], flow: Flow, position: int, window: int) -> Iterator[int]:
+def _behind(code: Sequence[CodeLine], flow: ControlFlow, position: int, window: int) -> Iterator[int]:
     """The positions that the core reaches with the next instructions, up to those that use the result."""
     register = code[position].defs[0]
     seen = {position}
@@ -80,7 +80,7 @@ def _fields(instruction: CodeLine, offset: int | None) -> list[Register | int]:
     return [r for r in instruction.defs if r.kind == "f" and r.fixed is None]
 
 
-def _offsets(code: Sequence[CodeLine], flow: Flow, left_out: Collection[CodeLine]) -> Mapping[int, int]:
+def _offsets(code: Sequence[CodeLine], flow: ControlFlow, left_out: Collection[CodeLine]) -> Mapping[int, int]:
     """By position, the distance of each branch to its target in bytes."""
     places: list[int] = []
     place = 0

@@ -10,7 +10,7 @@ from pdojo.backends.snitch.code import BRANCHES, EFFECTS, CodeLine, Immediate, R
 
 
 @dataclass(eq=False)
-class Flow:
+class ControlFlow:
     """The control flow graph of a list of instructions."""
 
     code: Sequence[CodeLine]
@@ -100,7 +100,7 @@ class Numbering:
         return found
 
 
-def live_after(flow: Flow, numbering: Numbering, *, strong: bool = False) -> list[int]:
+def live_after(flow: ControlFlow, numbering: Numbering, *, strong: bool = False) -> list[int]:
     """By position, the set of registers whose values are used later.
 
     With `strong`, uses by instructions whose own results are unused do not count.
@@ -161,7 +161,7 @@ def is_needed(instruction: CodeLine, defs: int, live: int) -> bool:
 def without_dead_code(code: list[CodeLine]) -> list[CodeLine]:
     """The code without instructions whose results are unused. Stores and uses of streams are kept, loads are not."""
     numbering = Numbering(code)
-    after = live_after(Flow(code), numbering, strong=True)
+    after = live_after(ControlFlow(code), numbering, strong=True)
     repeated = bodies(code)
     return [
         i

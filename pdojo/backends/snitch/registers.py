@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pdojo.backends.snitch.assignment import Assignment, check, is_left_out
 from pdojo.backends.snitch.code import COPIES, SLOT, SP, CodeLine, FrameOffset, Kind, Register, SnitchCode
 from pdojo.backends.snitch.false_dependences import false_dependences
-from pdojo.backends.snitch.liveness import Flow, Numbering, bodies, frequency, live_after, rarities, tracked
+from pdojo.backends.snitch.liveness import ControlFlow, Numbering, bodies, frequency, live_after, rarities, tracked
 from pdojo.backends.snitch.rotation import rotated
 from pdojo.backends.snitch.schedule import Schedule
 from pdojo.errors import LoweringError
@@ -89,7 +89,7 @@ class _Graph:
 
     def __init__(self, code: list[CodeLine]) -> None:
         self.code = code
-        self.flow = Flow(code)
+        self.flow = ControlFlow(code)
         self.numbering = Numbering(code)
         self.count = len(self.numbering.registers)
         self.neighbours = [0] * self.count

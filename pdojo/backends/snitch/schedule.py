@@ -18,7 +18,7 @@ from typing import Literal
 
 from pdojo.backends.snitch.blocks import blocks
 from pdojo.backends.snitch.code import STREAMS, CodeLine, Register
-from pdojo.backends.snitch.liveness import Flow, Numbering, frequency, live_after, tracked, without_dead_code
+from pdojo.backends.snitch.liveness import ControlFlow, Numbering, frequency, live_after, tracked, without_dead_code
 from pdojo.backends.snitch.orders import ScheduledBlock, walked
 from pdojo.snitch_sim.simulator.configuration import Timing
 
@@ -85,7 +85,7 @@ class Schedule:
 
     def _places(self) -> list[_PlacedBlock]:
         code = self.original
-        numbering, flow = Numbering(code), Flow(code)
+        numbering, flow = Numbering(code), ControlFlow(code)
         after = live_after(flow, numbering)
         streaming, on = list[bool](), False
         for instruction in code:
@@ -147,7 +147,7 @@ class Schedule:
         return bool(moved)
 
 
-def _innermost(code: Sequence[CodeLine], flow: Flow) -> dict[Register, int]:
+def _innermost(code: Sequence[CodeLine], flow: ControlFlow) -> dict[Register, int]:
     """By register, the greatest number of loops around an instruction that reads or writes it."""
     found: dict[Register, int] = {}
     for instruction, depth in zip(code, flow.depths, strict=True):

@@ -101,7 +101,7 @@ class Program:
         """Decisions about this program, by keys that the deciding code chooses."""
         self._rehearsed: tuple[Hashable, Program] | None = None
 
-    def once(self, question: Hashable, decide: Callable[[], AnswerT]) -> AnswerT:
+    def memoised(self, question: Hashable, decide: Callable[[], AnswerT]) -> AnswerT:
         """The answer to a question about this program, decided on first use."""
         if question not in self.verdicts:
             self.verdicts[question] = decide()
@@ -152,17 +152,17 @@ class Program:
     @property
     def text(self) -> str:
         """The canonical text of the kernel."""
-        return self.once("text", lambda: print_nest(self.nest))
+        return self.memoised("text", lambda: print_nest(self.nest))
 
     @property
     def uses(self) -> MappingABC[Leaf, tuple[Use, ...]]:
         """The accesses of every statement under the mappings and slots of the kernel."""
-        return self.once("uses", self.uses_if)
+        return self.memoised("uses", self.uses_if)
 
     @property
     def element_uses(self) -> MappingABC[Leaf, tuple[Use, ...]]:
         """The accesses of every statement if every element had memory of its own: the meaning of the program."""
-        return self.once("element_uses", self._element_uses)
+        return self.memoised("element_uses", self._element_uses)
 
     def _element_uses(self) -> MappingABC[Leaf, tuple[Use, ...]]:
         def uses(leaf: Leaf) -> tuple[Use, ...]:
@@ -211,7 +211,7 @@ class Program:
     @property
     def live_ranges(self) -> dict[Buffer, LiveRange]:
         """Per buffer, the statements and the scope within which its values are needed."""
-        return self.once("live_ranges", lambda: live_ranges(self.nest))
+        return self.memoised("live_ranges", lambda: live_ranges(self.nest))
 
     def permits(self, numerics: Numerics) -> bool:
         """Whether the kernel permits moves of a numerics class."""

@@ -23,7 +23,7 @@ AnswerT = TypeVar("AnswerT")
 
 
 @dataclass(slots=True)
-class Part:
+class ProgramPart:
     """A part of programs, identified by its content."""
 
     verdicts: Verdicts = field(default_factory=dict[Hashable, object])
@@ -42,7 +42,7 @@ class Remembered:
     """The most recent parts of programs with their verdicts, and the answers to questions about buffers."""
 
     def __init__(self) -> None:
-        self._parts: OrderedDict[Content, Part] = OrderedDict()
+        self._parts: OrderedDict[Content, ProgramPart] = OrderedDict()
         self._verdicts: OrderedDict[Hashable, object] = OrderedDict()
 
     def verdict(self, question: Hashable, decide: Callable[[], AnswerT]) -> AnswerT:
@@ -55,11 +55,11 @@ class Remembered:
                 self._verdicts.popitem(last=False)
         return cast(AnswerT, self._verdicts[question])
 
-    def part(self, content: Content) -> Part:
+    def part(self, content: Content) -> ProgramPart:
         """The memoised part of a program with this content."""
         if not is_used("memo"):
-            return Part()
-        part = self._parts.setdefault(content, Part())
+            return ProgramPart()
+        part = self._parts.setdefault(content, ProgramPart())
         self._parts.move_to_end(content)
         if len(self._parts) > MOST_PARTS:
             self._parts.popitem(last=False)

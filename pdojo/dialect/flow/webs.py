@@ -39,7 +39,7 @@ class Web:
 
 def webs_of(program: Program, array: Array) -> tuple[Web, ...]:
     """The webs of an array, in textual order of their first accesses. Raises Undecided."""
-    return program.once(("webs", array.name), lambda: _webs(program.origins, element_uses(program.nest, array)))
+    return program.memoised(("webs", array.name), lambda: _webs(program.origins, element_uses(program.nest, array)))
 
 
 def web_of(program: Program, leaf: Leaf) -> Web:

@@ -13,7 +13,7 @@ from pdojo.dialect.machines.measured import ProcessorMeasurements
 
 
 @dataclass(frozen=True)
-class Part:
+class KindFacts:
     """Facts of one kind of machine; false if the machine has none of them."""
 
     def __bool__(self) -> bool:
@@ -21,7 +21,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Cpu(Part):
+class Cpu(KindFacts):
     """Pipelines of a core, for models of run time."""
 
     fma_pipes: int = 1
@@ -57,7 +57,7 @@ class Cpu(Part):
 
 
 @dataclass(frozen=True)
-class Gpu(Part):
+class Gpu(KindFacts):
     """Limits and rates of a graphics processor."""
 
     warp_size: int = 0
@@ -92,7 +92,7 @@ class Gpu(Part):
 
 
 @dataclass(frozen=True)
-class Snitch(Part):
+class Snitch(KindFacts):
     """Streams and hardware loops of a Snitch core."""
 
     stream_registers: int = 0

@@ -13,7 +13,7 @@ from pdojo.dialect.functions import DTYPES, accumulation_function, has_atomic
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machines import FOLDER, shipped_machines
 from pdojo.dialect.machines.intrinsic_file import intrinsic_to_json, read_intrinsic
-from pdojo.dialect.machines.machine import Gpu, Machine, Part
+from pdojo.dialect.machines.machine import Gpu, KindFacts, Machine
 from pdojo.dialect.machines.matrix_load import MatrixLoad
 from pdojo.dialect.machines.matrix_load_file import matrix_load_to_json, read_matrix_load
 from pdojo.dialect.machines.measured import CopyRate, ProcessorMeasurements, ReadRate
@@ -26,8 +26,8 @@ Known: TypeAlias = Callable[[str], Machine]
 """A function from names to machines. Raises UsageError for an unknown name."""
 
 _FIELDS = {f.name: f for f in fields(Machine)}
-_PARTS: Mapping[str, type[Part | ProcessorMeasurements]] = {
-    **{f.name: type(f.default) for f in fields(Machine) if isinstance(f.default, Part)},
+_PARTS: Mapping[str, type[KindFacts | ProcessorMeasurements]] = {
+    **{f.name: type(f.default) for f in fields(Machine) if isinstance(f.default, KindFacts)},
     "measured": ProcessorMeasurements,
 }
 """Keys of tables with the facts of one kind of machine, or with measurements."""

@@ -14,7 +14,8 @@ from pdojo.dialect.notation.literals import format_constant
 from pdojo.dialect.notation.spelling import ApplicationStyle, spell
 from pdojo.dialect.ops import KernelOp, spell_slots
 from pdojo.dialect.view.build import nest_of
-from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Node, Scope, extent_and_guard
+from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Node, Scope
+from pdojo.dialect.view.nodes import extent_and_guard
 
 _MACHINE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-(?:[A-Za-z_][A-Za-z0-9_]*|\d+))*")
 

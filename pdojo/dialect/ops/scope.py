@@ -201,7 +201,8 @@ def _parse_relation(parser: Parser) -> str:
 
 def _print_constraint(printer: Printer, expression: AffineExpr, dims: Sequence[SSAValue], sizes: Sequence[str]) -> None:
     """Print `c - e >= 0` as `e <= c`."""
-    from pdojo.dialect.affine import Atom, Size, from_affine, to_affine, var
+    from pdojo.dialect.affine import Atom, Size, var
+    from pdojo.dialect.affine_maps import from_affine, to_affine
 
     count = len(dims)
     # Outermost variables first, so that the text depends on the program only and not on the order of the operands.

@@ -114,4 +114,4 @@ def lost_updates(program: Program) -> Iterator[Reason]:
 def _needed(program: Program) -> dict[Leaf, Witness]:
     if not any(scope.mapping is ScopeMapping.GRID for scope in program.nest.scopes):
         return {}
-    return program.once("atomics", lambda: atomics_needed(program))
+    return program.memoised("atomics", lambda: atomics_needed(program))

@@ -143,7 +143,7 @@ class Load:
 
 def load_of(program: Program) -> Load:
     """The load of a program."""
-    return program.once("load", lambda: _load(program))
+    return program.memoised("load", lambda: _load(program))
 
 
 def _load(program: Program) -> Load:

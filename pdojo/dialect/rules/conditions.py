@@ -58,7 +58,7 @@ class Conditions:
 
 def conditions_of(program: Program) -> Conditions:
     """The conditions of a program that is well-formed (`verify_nest`)."""
-    return program.once("conditions", lambda: _conditions(program))
+    return program.memoised("conditions", lambda: _conditions(program))
 
 
 def _conditions(program: Program) -> Conditions:

@@ -24,7 +24,7 @@ _SPECIAL = frozenset(mapping for mapping in Mapping if mapping.is_special)
 
 def is_special(program: Program) -> bool:
     """Whether some scope or buffer has a mapping, a memory or a hint that only CPUs have, or that CPUs lack."""
-    return program.once("special", lambda: _is_special(program))
+    return program.memoised("special", lambda: _is_special(program))
 
 
 def _is_special(program: Program) -> bool:

@@ -246,7 +246,7 @@ def _room_problems(program: Program, region: Scope) -> Iterator[Reason]:
     # Model machines have no such limit.
     if not (machine.snitch.stream_registers and machine.architecture):
         return
-    used = program.once("bytes in the core", lambda: _bytes_in_core(program.nest))
+    used = program.memoised("bytes in the core", lambda: _bytes_in_core(program.nest))
     if used > machine.cache_bytes[-1]:
         yield Reason(
             f"{describe_scope(region)} streams from the memory of the core, which has {machine.cache_bytes[-1]} bytes; "

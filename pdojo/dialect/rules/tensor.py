@@ -39,7 +39,7 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class IntrinsicMatch:
     """A nest that an intrinsic computes; the operands in order of the meaning's arguments."""
 
     intrinsic: Intrinsic
@@ -50,7 +50,7 @@ Place: TypeAlias = tuple[Access, Access, Leaf]
 """An access of the meaning, the matching access of the program, and the program's statement."""
 
 
-def match(nest: Nest, site: Scope, intrinsic: Intrinsic) -> Match | Reason:
+def match(nest: Nest, site: Scope, intrinsic: Intrinsic) -> IntrinsicMatch | Reason:
     """Unify the nest at `site` with the meaning of `intrinsic`; a Reason if that fails."""
     pattern = pattern_of(intrinsic)
     problem = _shape_problem(pattern, site)
@@ -75,7 +75,7 @@ def match(nest: Nest, site: Scope, intrinsic: Intrinsic) -> Match | Reason:
         if isinstance(found, Reason):
             return found
         operands.append(found)
-    return Match(intrinsic, tuple(operands))
+    return IntrinsicMatch(intrinsic, tuple(operands))
 
 
 def _shape_problem(pattern: IntrinsicPattern, site: Scope) -> Reason | None:

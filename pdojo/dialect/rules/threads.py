@@ -45,7 +45,7 @@ Placed: TypeAlias = tuple[Leaf, Access]
 
 def collectives(program: Program) -> Collectives:
     """The scopes that warps of the program's machine compute together."""
-    return program.once("collectives", lambda: collectives_of(program.nest))
+    return program.memoised("collectives", lambda: collectives_of(program.nest))
 
 
 def visibility_problems(program: Program) -> Iterator[Reason]:
@@ -385,7 +385,7 @@ def _register_bytes(program: Program, buffers: Sequence[Buffer]) -> int:
 
 def _block_threads(program: Program, launch: Scope) -> int:
     """Threads of a block of a launch."""
-    return program.once(
+    return program.memoised(
         ("threads", launch), lambda: block_threads(program.nest, launch.children, collectives(program)).count
     )
 

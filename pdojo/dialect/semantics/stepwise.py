@@ -10,7 +10,7 @@ import numpy as np
 from pdojo.dialect.semantics.accumulate import Accumulator, Terms
 from pdojo.dialect.semantics.functions import apply, constant, index_values, poison
 from pdojo.dialect.semantics.oracle.instances import Instances, LeafInstances, enumerate_instances
-from pdojo.dialect.semantics.oracle.schedule import Part, is_streamed, schedule
+from pdojo.dialect.semantics.oracle.schedule import EventPart, is_streamed, schedule
 from pdojo.dialect.semantics.rounding import CARRIERS, Values
 from pdojo.dialect.view.nest import Access, Constant, Leaf, Nest
 
@@ -55,9 +55,9 @@ class _Stepper:
             event, part = step >> 2, step & 3
             one = self.instances.leaves[leaf_of[event]]
             rows = range(rows_of[event] - one.first_row, rows_of[event + 1] - one.first_row)
-            if part == Part.FETCH:
+            if part == EventPart.FETCH:
                 self._fetch(one, rows)
-            if part == Part.RUN:
+            if part == EventPart.RUN:
                 for row in rows:
                     number = one.first_row + row
                     old = self.fetched.pop((number, 0), self.cells[int(one.touches[0].cells[row])])

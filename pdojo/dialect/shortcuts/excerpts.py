@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.flow.content import Content, content, content_of, declared, uses_content
 from pdojo.dialect.flow.program import Program
-from pdojo.dialect.flow.remembered import Part, Verdicts
+from pdojo.dialect.flow.remembered import ProgramPart, Verdicts
 from pdojo.dialect.flow.shortcut import is_used
 from pdojo.dialect.rules.capacity import MOST_STATEMENTS, Growth, limit_of, load_of, register_spans
 from pdojo.dialect.rules.lanes import bytes_in_memory
 from pdojo.dialect.view.copying import copy_nest
 from pdojo.dialect.view.grids import is_in_grid
-from pdojo.dialect.view.nest import Buffer, Node, buffers_of, fact, leaves_of, subtree
+from pdojo.dialect.view.nest import Buffer, Node, fact, leaves_of, subtree
+from pdojo.dialect.view.nodes import buffers_of
 from pdojo.dialect.view.storage import accesses_of
 
 LARGE = 32
@@ -39,7 +40,7 @@ class Excerpt:
     """The positions of its top-level nodes in the program."""
     verdicts: Verdicts
     used: frozenset[Buffer] = frozenset()
-    part: Part | None = None
+    part: ProgramPart | None = None
     """The memoised part; None if the program is not cut, because the excerpt is most of it."""
 
     @property
@@ -67,11 +68,11 @@ def excerpt_of_buffer(program: Program, buffer: Buffer) -> Excerpt | None:
 def _excerpt_at(program: Program, places: frozenset[int]) -> Excerpt:
     if not (program.has_excerpts and is_used("excerpts")):
         return Excerpt(program, tuple(range(len(program.nest.children))), program.verdicts)
-    return program.once(("excerpt", places), lambda: _excerpt(program, places))
+    return program.memoised(("excerpt", places), lambda: _excerpt(program, places))
 
 
 def _excerpt(program: Program, places: frozenset[int]) -> Excerpt:
-    joined = program.once("joined", lambda: _joined(program))
+    joined = program.memoised("joined", lambda: _joined(program))
     wanted = sorted(set[int]().union(*(joined[place] for place in places)))
     roots = [program.nest.children[place] for place in wanted]
     whole = len(wanted) == len(program.nest.children) or _is_most(program, roots)
@@ -88,7 +89,7 @@ def _is_most(program: Program, roots: Sequence[Node]) -> bool:
 
 def nodes_touched(program: Program, *nodes: Node) -> set[Node]:
     """The nodes in the excerpt of `nodes`: all nodes that a move on them may rewrite."""
-    joined = program.once("joined", lambda: _joined(program))
+    joined = program.memoised("joined", lambda: _joined(program))
     places = set[int]().union(*(joined[_root(node).position] for node in nodes))
     return {node for place in places for node in subtree(program.nest.children[place])}
 
@@ -129,7 +130,7 @@ def _content(program: Program, roots: Sequence[Node], used: frozenset[Buffer]) -
 
 def content_of_buffer(program: Program, buffer: Buffer) -> Hashable:
     """All data that moves on one buffer depend on: its uses, and the other users of memory."""
-    return uses_content(program.nest, buffer), program.once("memory use", lambda: _memory_use(program))
+    return uses_content(program.nest, buffer), program.memoised("memory use", lambda: _memory_use(program))
 
 
 def _memory_use(program: Program) -> tuple[object, ...]:

@@ -35,12 +35,14 @@ _ORDINARY = (
 
 def has_patterns(program: Program) -> bool:
     """Whether a scope has rules about all accesses inside: a stream, a hardware loop, an instruction."""
-    return program.once("patterns", lambda: any(s.mapping not in _ORDINARY or s.intrinsic for s in program.nest.scopes))
+    return program.memoised(
+        "patterns", lambda: any(s.mapping not in _ORDINARY or s.intrinsic for s in program.nest.scopes)
+    )
 
 
 def accesses_content(program: Program, buffer: Buffer) -> Content:
     """The content of a buffer, the statements that access it, and the scopes around them."""
-    return program.once(("accesses", buffer), lambda: _accesses_content(program, buffer))
+    return program.memoised(("accesses", buffer), lambda: _accesses_content(program, buffer))
 
 
 def _accesses_content(program: Program, buffer: Buffer) -> Content:

@@ -64,7 +64,7 @@ def wrong_read(uses: Sequence[Use], caller: Caller | None = None) -> Reason | No
     return (lost_reason if is_lost else stale_reason)(uses[0].access.array.name, describe_pair(pair, uses, caller))
 
 
-class Source:
+class LastWrites:
     """Finds the last writes before a read."""
 
     def __init__(
@@ -117,8 +117,8 @@ def wrong_source(
     The flag tells whether that is the flow over elements, so that a value is lost. Only few reads are examined. The
     places of the caller's elements begin with `number`. Raises Undecided.
     """
-    by_element = Source(uses, elements, caller, number)
-    by_cell = Source(uses, [(0, *u.cell) for u in uses], caller)
+    by_element = LastWrites(uses, elements, caller, number)
+    by_cell = LastWrites(uses, [(0, *u.cell) for u in uses], caller)
     for name, iteration in _some_reads(uses, caller):
         wanted, found = by_element.of(name, iteration), by_cell.of(name, iteration)
         for is_lost, wrong in ((True, wanted.subtract(found)), (False, found.subtract(wanted))):

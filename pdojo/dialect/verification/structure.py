@@ -9,7 +9,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, DictionaryAttr, 
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineConstraintKind, AffineDimExpr, AffineExpr
 
-from pdojo.dialect.affine import Expr, Size, const, from_affine, size_problem
+from pdojo.dialect.affine import Expr, Size, const, size_problem
+from pdojo.dialect.affine_maps import from_affine
 from pdojo.dialect.attributes import IndexValueAttr, Intent, LookupAttr, Memory
 from pdojo.dialect.exception import fail
 from pdojo.dialect.functions import is_element_type

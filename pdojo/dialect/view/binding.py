@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.nest import Buffer, Nest, Node, buffers_of, fact, leaves_of
+from pdojo.dialect.view.nest import Buffer, Nest, Node, fact, leaves_of
+from pdojo.dialect.view.nodes import buffers_of
 
 
 def constants_of(nest: Nest) -> set[Buffer]:

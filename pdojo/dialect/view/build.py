@@ -12,7 +12,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, AffineSetAttr, S
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineSet
 
-from pdojo.dialect.affine import Expr, const, from_affine, lookup, var
+from pdojo.dialect.affine import Expr, const, lookup, var
+from pdojo.dialect.affine_maps import from_affine
 from pdojo.dialect.attributes import IndexValueAttr, Mapping, Memory
 from pdojo.dialect.functions import byte_width, dtype_name
 from pdojo.dialect.intrinsic import Instructions

@@ -7,7 +7,7 @@ ancestors are directly comparable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.ir import Attribute, SSAValue
 
-from pdojo.dialect.affine import Expr, Size, const, lookups_in, var
+from pdojo.dialect.affine import Expr, Size, const
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.names import symbol
@@ -362,11 +362,6 @@ class Nest:
         return self.kernel.known_sizes()
 
     @property
-    def index_names(self) -> dict[str, Table | Size]:
-        """The tables and the sizes, which index expressions name."""
-        return {**self.tables, **self.sizes}
-
-    @property
     def symbol(self) -> str:
         """The name of the kernel's function in the code of every target."""
         return symbol(self.name)
@@ -447,42 +442,9 @@ class Nest:
             vars(scope).pop("chain", None)
 
 
-def sizes_around(node: Node) -> dict[str, Size]:
-    """The sizes of the kernel around a node, by name."""
-    op = node.op.parent_op()
-    while op is not None and not isinstance(op, KernelOp):
-        op = op.parent_op()
-    return {} if op is None else op.known_sizes()
-
-
-def extent_and_guard(scope: Scope) -> tuple[Expr, tuple[Expr, ...]]:
-    """The number of iterations as an expression of sizes, and the other constraints of the guard.
-
-    A scope whose extent E depends on sizes, and is at least 1, has the greatest value of E as `extent`, and the
-    constraint that its variable stays below E.
-    """
-    for position, constraint in enumerate(scope.guard):
-        extent = constraint + var(scope.depth) + 1
-        if not extent.terms or extent.variables() or lookups_in([extent]):
-            continue
-        low, high = extent.bounds(())
-        if low >= 1 and high == scope.extent:
-            return extent, (*scope.guard[:position], *scope.guard[position + 1 :])
-    return const(scope.extent), scope.guard
-
-
 def leaves_of(node: Node) -> list[Leaf]:
     """The statements in a subtree, in textual order."""
     return [node] if isinstance(node, Leaf) else node.leaves
-
-
-def buffers_of(root: Node) -> frozenset[Buffer]:
-    """The buffers that a top-level node uses."""
-
-    def used() -> frozenset[Buffer]:
-        return frozenset(access.array.buffer for leaf in leaves_of(root) for access in leaf.accesses)
-
-    return fact(root.facts, "buffers", used)
 
 
 def inside_of(nodes: Sequence[Node]) -> tuple[list[Leaf], list[Scope]]:
@@ -533,10 +495,3 @@ _HINTED_STATEMENT: frozenset[Trait] = frozenset({"hinted statement"})
 def subtree(node: Node) -> Sequence[Node]:
     """A node and all nodes inside."""
     return [node] if isinstance(node, Leaf) else [*node.scopes, *node.leaves]
-
-
-def nodes_of(node: Node) -> Iterator[Node]:
-    """A node and all nodes inside, parents first, in textual order."""
-    yield node
-    for child in node.children if isinstance(node, Scope) else ():
-        yield from nodes_of(child)

@@ -12,7 +12,8 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation, Pooling
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
-from pdojo.dialect.affine import Expr, from_affine
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine_maps import from_affine
 from pdojo.frontends.linalg.refusal import refused, shape_of
 from pdojo.frontends.linalg.scalars import root
 

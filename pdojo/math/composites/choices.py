@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pdojo.math.composites.elements import Element, call, where
 from pdojo.math.composites.record import Accuracy, Precision, composite
-from pdojo.math.meanings import maxnum, minnum
+from pdojo.math.references import maxnum, minnum
 
 
 def _clipped(x: NDArray[Any], lower: float | None, upper: float | None) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Instructions that add up products of two operands, found by their meanings in the machine description."""
+"""Instructions that add up products of two operands, found by their semantics in the machine description."""
 
 from __future__ import annotations
 

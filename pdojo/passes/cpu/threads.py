@@ -36,7 +36,7 @@ def _is_worth_starting(builder: PassBuilder, scope: Scope) -> bool:
 def _alone(builder: PassBuilder, scope: Scope) -> float:
     """`alone` in the present program, memoised, because questions about threads repeat."""
     program = builder.game.program
-    return program.once(("cycles alone", scope), lambda: alone(scope, program.nest, program.machine))
+    return program.memoised(("cycles alone", scope), lambda: alone(scope, program.nest, program.machine))
 
 
 def share_work(builder: PassBuilder) -> None:

@@ -13,7 +13,7 @@ from pdojo.search.contract.candidates import MoveCandidate, choices, shuffled
 from pdojo.search.environment.rules import Rules
 from pdojo.search.features.program import features
 from pdojo.search.neighbourhoods.crossing import cross
-from pdojo.search.neighbourhoods.lengths import Limits
+from pdojo.search.neighbourhoods.lengths import LengthLimits
 from pdojo.search.neighbourhoods.mutate import Mutate
 from pdojo.search.neighbourhoods.random_moves import family_weight, interleaved, step_if_legal, useful
 from pdojo.transforms.apply import legal
@@ -250,11 +250,11 @@ def everywhere(game: Game, move: Move) -> Game:
     at least one move, and at most `MOST`.
     """
     state = game.fork()
-    state.at_once(lambda: _make_run(state, game, move, Limits.of(game)))
+    state.at_once(lambda: _make_run(state, game, move, LengthLimits.of(game)))
     return state
 
 
-def _make_run(state: Game, game: Game, move: Move, limits: Limits) -> None:
+def _make_run(state: Game, game: Game, move: Move, limits: LengthLimits) -> None:
     if transformation(move.name).finishes:
         while len(state.trace.steps) < len(game.trace.steps) + MOST:
             if not any(_make(state, limits, place) for place in _places(state.program, move)):
@@ -267,7 +267,7 @@ def _make_run(state: Game, game: Game, move: Move, limits: Limits) -> None:
         state.apply(move)
 
 
-def _make(state: Game, limits: Limits, move: Move) -> bool:
+def _make(state: Game, limits: LengthLimits, move: Move) -> bool:
     """Make a move unless it is illegal or makes the program too long; returns True if it was made."""
     if limits.forbid(state.program, move):
         return False

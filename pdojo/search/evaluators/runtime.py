@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from pdojo.backends.llvm.worker import CpuWorker
-from pdojo.backends.measure import Assembled, KernelReference, Limits, Ok, Options, Outcome, Worker
+from pdojo.backends.measure import Assembled, KernelReference, Ok, Options, Outcome, PhaseLimits, Worker
 from pdojo.backends.measure.environment import environment
 from pdojo.backends.measure.pool import Job, Workers, results
 from pdojo.dialect.machines.machine import Machine
@@ -93,7 +93,7 @@ class RuntimeEvaluator:
             listener(f"timing {len(wanted.candidates)} in turns, {wanted.rounds} rounds")
         start = perf_counter()
         options = replace(TIMING, threads=self._machine.threads, samples=wanted.rounds)
-        self._timer.limits = Limits() if inputs is not None else self._limits()
+        self._timer.limits = PhaseLimits() if inputs is not None else self._limits()
         if wanted.seconds is not None:
             options = replace(options, total=wanted.seconds)
             longest = max(LEAST_LIMIT, wanted.seconds)
@@ -118,21 +118,21 @@ class RuntimeEvaluator:
         self._compilers.close()
         self._timer.close()
 
-    def _limits(self) -> Limits:
+    def _limits(self) -> PhaseLimits:
         limit = LONGEST_LIMIT
         if self._best is not None:
             limit = min(max(PATIENCE * self._best[1], LEAST_LIMIT), limit)
         # A sample makes its calls twice.
-        return replace(Limits(), run=2 * limit)
+        return replace(PhaseLimits(), run=2 * limit)
 
     def _begin(self, candidate: Candidate) -> Job[Assembled | Outcome]:
         """Compile a program within a limit relative to the incumbent's compile time."""
-        limits = Limits()
+        limits = PhaseLimits()
         if self._best is not None:
             limits = replace(limits, compile=min(max(PATIENCE * self._best[0], LEAST_COMPILING), limits.compile))
         return self._compile(candidate, limits)
 
-    def _compile(self, candidate: Candidate, limits: Limits) -> Job[Assembled | Outcome]:
+    def _compile(self, candidate: Candidate, limits: PhaseLimits) -> Job[Assembled | Outcome]:
         def assemble(worker: Worker) -> Assembled | Outcome:
             worker.limits = limits
             return worker.assemble(candidate.program, "search")
@@ -142,7 +142,7 @@ class RuntimeEvaluator:
     def _assembled(self, candidates: Sequence[Candidate], *, in_time: bool) -> list[Assembled | Outcome]:
         """Object code of all programs, compiled in parallel; returns when no compiler is busy."""
         missing = [candidate for candidate in candidates if candidate.fingerprint not in self._code]
-        jobs = self._jobs.take(missing) if in_time else [self._compile(each, Limits()) for each in missing]
+        jobs = self._jobs.take(missing) if in_time else [self._compile(each, PhaseLimits()) for each in missing]
         made = dict(zip((each.fingerprint for each in missing), results(jobs), strict=True))
         found = [made.get(key) or self._code[key] for key in (each.fingerprint for each in candidates)]
         for each, code in zip(candidates, found, strict=True):

@@ -6,7 +6,7 @@ from random import Random
 
 from pdojo.search.contract.candidates import choices, shuffled
 from pdojo.search.contract.evaluation import JSON
-from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, Limits
+from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, LengthLimits
 from pdojo.search.neighbourhoods.random_moves import step_if_legal
 from pdojo.transforms.game import Game
 
@@ -26,7 +26,7 @@ class Edges:
 
     def neighbour(self, game: Game, random: Random) -> Game | None:
         """A state one edge away; None if there is none."""
-        near, limits = game.fork(), Limits.of(game)
+        near, limits = game.fork(), LengthLimits.of(game)
         undo = [None] if game.trace.steps else []
         for choice in shuffled([*choices(game.program), *undo], random):
             if choice is None:

@@ -8,7 +8,7 @@ from random import Random
 from pdojo.dialect.flow.program import Program
 from pdojo.search.contract.candidates import choices, shuffled
 from pdojo.search.neighbourhoods.composed import CLASSICAL, legal
-from pdojo.search.neighbourhoods.lengths import Limits
+from pdojo.search.neighbourhoods.lengths import LengthLimits
 from pdojo.search.neighbourhoods.random_moves import choices_at, draw_family, draw_from, is_legal, step_if_legal
 from pdojo.search.neighbourhoods.remapping import mapped_anew, pairs
 from pdojo.transforms.game import Game
@@ -33,7 +33,7 @@ class Editor:
     Nearly all such edits would end in programs that are too long, after many more moves.
     """
 
-    def __init__(self, game: Game, limits: Limits, random: Random) -> None:
+    def __init__(self, game: Game, limits: LengthLimits, random: Random) -> None:
         self.game = game
         self._limits = limits
         self._random = random

@@ -10,7 +10,7 @@ from random import Random
 
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.search.contract.evaluation import JSON
-from pdojo.search.neighbourhoods.lengths import Limits
+from pdojo.search.neighbourhoods.lengths import LengthLimits
 from pdojo.search.neighbourhoods.proposals import Edit, Proposals
 from pdojo.search.neighbourhoods.registry import proposals_for
 from pdojo.transforms.game import Game
@@ -45,7 +45,7 @@ class Heuristic:
         Raises UsageError for machines without proposals.
         """
         proposals = proposals_for(game.machine)
-        own, limits = game.fingerprint, Limits.of(game)
+        own, limits = game.fingerprint, LengthLimits.of(game)
         if len(game.trace.steps) < SHORT:
             tuned = self._expert(game, proposals)
             if tuned.fingerprint != own:

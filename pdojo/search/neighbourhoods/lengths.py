@@ -20,7 +20,7 @@ COPIES = 256
 """Greatest number of statements in the code, with unrolled copies: instruction caches hold no more."""
 
 
-class Limits(NamedTuple):
+class LengthLimits(NamedTuple):
     """The greatest length of a neighbour. A state beyond a limit may have neighbours as long as itself."""
 
     statements: int

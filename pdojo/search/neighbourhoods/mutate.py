@@ -9,7 +9,7 @@ from pdojo.search.contract.candidates import shuffled
 from pdojo.search.contract.evaluation import JSON
 from pdojo.search.neighbourhoods.composed import CLASSICAL, legal
 from pdojo.search.neighbourhoods.editing import Editor
-from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, Limits
+from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, LengthLimits
 from pdojo.search.neighbourhoods.random_moves import choices_at, each_family, interleaved
 from pdojo.search.neighbourhoods.remapping import mapped_anew, mappings, pairs
 from pdojo.transforms.game import Game
@@ -39,7 +39,7 @@ class Mutate:
 
     def neighbour(self, game: Game, random: Random) -> Game | None:
         """A state with another program; None if no try found one."""
-        own, limits = game.fingerprint, Limits.of(game)
+        own, limits = game.fingerprint, LengthLimits.of(game)
         for _ in range(self.tries):
             editor = Editor(game.fork(), limits, random)
             is_short = editor.edit()
@@ -52,7 +52,7 @@ class Mutate:
 
     def nearest(self, game: Game, random: Random) -> Iterator[Game]:
         """One move or classical transformation more at the end, one move less, or other mappings of scopes."""
-        ways, limits = {way(game, random): weight for way, weight in WAYS}, Limits.of(game)
+        ways, limits = {way(game, random): weight for way, weight in WAYS}, LengthLimits.of(game)
         return (near for near in interleaved(ways, random) if not limits.exceeded_by(near))
 
 

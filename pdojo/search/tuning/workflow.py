@@ -20,9 +20,9 @@ from pdojo.search.contract.racing import Timing
 from pdojo.search.database import Database, Problem
 from pdojo.search.database.decisions import DecisionMemory
 from pdojo.search.evaluators.named import evaluator_for, make_evaluator
-from pdojo.search.tuning.quoted import QuotedMemory
 from pdojo.search.tuning.result import TuneResult
 from pdojo.search.tuning.run import Baselines, SearchConfig, SearchOutcome, SearchRun
+from pdojo.search.tuning.stored_measurement import StoredMeasurements
 from pdojo.search.tuning.timing import FRESH, MeasuredRow, Timed, measure
 from pdojo.search.tuning.variants import Raced, VariantRace
 from pdojo.transforms.game import Game
@@ -130,8 +130,8 @@ def _passed(
         evaluator.close()
     tuning = passed_tuning(task, listener)
     rows = _rows(task, tuning, None, with_plain=with_plain)
-    quoted = None if memory is None else QuotedMemory(memory)
-    known = None if quoted is None or is_fresh else quoted.find(rows)
+    stored = None if memory is None else StoredMeasurements(memory)
+    known = None if stored is None or is_fresh else stored.find(rows)
     listener.chosen(tuning, "")
     decision = verified(tuning, task, listener, None if known is None else known.decision)
     try:
@@ -143,8 +143,8 @@ def _passed(
         require_timed(timed, listener)
     except KeyboardInterrupt:
         return TuneResult(task, tuning, decision, [], is_interrupted=True)
-    if quoted is not None and (known is None or known.decision is None):
-        quoted.keep(rows, timed, decision, None if known is None else known.moment)
+    if stored is not None and (known is None or known.decision is None):
+        stored.keep(rows, timed, decision, None if known is None else known.moment)
     return TuneResult(task, tuning, decision, timed)
 
 

@@ -27,7 +27,7 @@ NAMES = (
     "FP queue not empty",
     "divider busy",
 )
-MEANINGS = {
+DESCRIPTIONS = {
     "operand": "a register that is read or written waits for its result",
     "stream": "a stream has no element yet",
     "unit busy": "the pipeline of the FPU is full, or it divides",

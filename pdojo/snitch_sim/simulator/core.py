@@ -32,7 +32,7 @@ class Offloaded(NamedTuple):
     second: int
 
 
-class Step:
+class CoreStep:
     """A decoded instruction of the core."""
 
     __slots__ = ("count", "index", "instruction", "port", "run", "stalls", "waits")
@@ -88,8 +88,8 @@ class Core:
         self.source = source
         self.registers = [0] * 32
         self.ready = [0] * 32
-        self.steps: list[Step] = []
-        self.step: Step | None = None
+        self.steps: list[CoreStep] = []
+        self.step: CoreStep | None = None
         """The next instruction to issue; None after the end."""
         self.offload: deque[Offloaded] = deque()
         self.responses: list[tuple[int, int, int]] = []

@@ -66,7 +66,7 @@ def _offloaded(core: Core, lanes: Sequence[Lane]) -> list[str]:
         return []
     item = core.offload[0]
     if core.blocked != causes.CONFIGURED:
-        return [f"{_at(item.instruction)} waits: {causes.MEANINGS.get(causes.NAMES[core.blocked], 'for its turn')}"]
+        return [f"{_at(item.instruction)} waits: {causes.DESCRIPTIONS.get(causes.NAMES[core.blocked], 'for its turn')}"]
     reasons = [
         f"SSR{lane.number} still has a job that waits behind the one of line {lane.line}: {lane.left()}"
         for lane in lanes
@@ -79,5 +79,5 @@ def _core(core: Core) -> list[str]:
     step = core.step
     if step is None:
         return []
-    meaning = causes.MEANINGS.get(causes.NAMES[core.stall], "nothing")
+    meaning = causes.DESCRIPTIONS.get(causes.NAMES[core.stall], "nothing")
     return [f"the core is at {_at(step.instruction)}: {meaning}"]

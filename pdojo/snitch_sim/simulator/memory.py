@@ -44,7 +44,7 @@ class Response(NamedTuple):
 
 
 @dataclass
-class Turns:
+class RoundRobin:
     """A fair round-robin arbiter of two requesters. A requester that was chosen but not served keeps the turn."""
 
     next: int = 0
@@ -109,9 +109,9 @@ class SimulatedMemory:
         self._depth = configuration.stream_fifo
         self._bank_mask = configuration.banks - 1
         self._bank_turns = [0] * configuration.banks
-        self._between = Turns()
+        self._between = RoundRobin()
         """Arbiter between core (0) and FP subsystem (1)."""
-        self._port = Turns()
+        self._port = RoundRobin()
         """Arbiter between lane 0 (0) and the winner of core and FP subsystem (1)."""
         self.conflicts = 0
         self.trace: list[tuple[int, str, int, int]] | None = None

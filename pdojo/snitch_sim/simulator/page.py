@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 
-from pdojo.snitch_sim.simulator.causes import MEANINGS
+from pdojo.snitch_sim.simulator.causes import DESCRIPTIONS
 from pdojo.snitch_sim.simulator.report import by_cycle, line_figures
 from pdojo.snitch_sim.simulator.result import Result
 
@@ -112,7 +112,7 @@ def _figures(result: Result) -> str:
     ]
     for unit, stalls in (("FP subsystem", result.fp_stalls), ("core", result.core_stalls)):
         for cause, cycles in sorted(stalls.items(), key=lambda item: -item[1]):
-            rows.append((f"{unit} waits: {cause}", cycles, MEANINGS[cause]))
+            rows.append((f"{unit} waits: {cause}", cycles, DESCRIPTIONS[cause]))
     body = "".join(f'<tr><td>{a}</td><td class="n">{b}</td><td>{html.escape(c)}</td></tr>' for a, b, c in rows)
     return f"<table>{body}</table>"
 
@@ -139,7 +139,7 @@ def _source(result: Result) -> str:
 
 
 def _data(result: Result) -> str:
-    causes = ["", *MEANINGS]
+    causes = ["", *DESCRIPTIONS]
     at, moved = by_cycle(result)
     rows: list[list[int | str]] = []
     for cycle in sorted(at):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pdojo.snitch_sim.simulator.causes import MEANINGS
+from pdojo.snitch_sim.simulator.causes import DESCRIPTIONS
 from pdojo.snitch_sim.simulator.result import Result, TraceEvent
 
 
@@ -23,7 +23,7 @@ def summary(result: Result) -> str:
     for unit, stalls in (("FP subsystem", result.fp_stalls), ("core", result.core_stalls)):
         for cause, cycles in sorted(stalls.items(), key=lambda item: -item[1]):
             share = cycles / max(1, result.cycles)
-            lines.append(f"{unit + ' waits':<18} {cycles:>9}   {share:>5.1%}  {cause}: {MEANINGS[cause]}")
+            lines.append(f"{unit + ' waits':<18} {cycles:>9}   {share:>5.1%}  {cause}: {DESCRIPTIONS[cause]}")
     return "\n".join(lines) + "\n"
 
 

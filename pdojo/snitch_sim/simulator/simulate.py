@@ -10,7 +10,7 @@ from pdojo.snitch_sim.assembler.program import TCDM_BASE, AssembledProgram
 from pdojo.snitch_sim.assembler.registers import INTEGER
 from pdojo.snitch_sim.simulator import causes
 from pdojo.snitch_sim.simulator.configuration import Configuration
-from pdojo.snitch_sim.simulator.core import Core, Step
+from pdojo.snitch_sim.simulator.core import Core, CoreStep
 from pdojo.snitch_sim.simulator.deadlock import explain
 from pdojo.snitch_sim.simulator.float_unit import FloatUnit
 from pdojo.snitch_sim.simulator.integer import MASK
@@ -153,12 +153,12 @@ class Complex:
         return [time for time in times if now < time < causes.INFINITE]
 
 
-def _decoded(decoder: StepDecoder, index: int, instruction: Instruction) -> Step:
+def _decoded(decoder: StepDecoder, index: int, instruction: Instruction) -> CoreStep:
     """The step of an instruction; for an unmodelled one, running the step raises SimulationError."""
     try:
         return decoder.decode(index, instruction)
     except SimulationError as error:
-        step, message = Step(index, instruction), str(error)
+        step, message = CoreStep(index, instruction), str(error)
 
         def fail(now: int) -> int:
             raise SimulationError(message)

@@ -28,8 +28,8 @@ from pdojo.snitch_sim.simulator.core import (
     MULTIPLIER,
     STREAM,
     Core,
+    CoreStep,
     Offloaded,
-    Step,
 )
 from pdojo.snitch_sim.simulator.integer import ALU, COMPARE, DIVIDE, IMMEDIATES, LOADS, MASK, MULTIPLY, STORES
 from pdojo.snitch_sim.simulator.memory import MemoryRequest, offset_of
@@ -49,9 +49,9 @@ class StepDecoder:
         self._count = len(program.instructions)
         self.operations: list[FloatOperation] = []
 
-    def decode(self, index: int, i: Instruction) -> Step:
+    def decode(self, index: int, i: Instruction) -> CoreStep:
         """The step of an instruction. Raises SimulationError if it is not modelled."""
-        step = Step(index, i)
+        step = CoreStep(index, i)
         letters = i.encoding.operands.split(",")
         reads = [i.rs1 for letter in letters if letter in ("s", "o", "q")]
         reads += [i.rs2 for letter in letters if letter == "t"]
@@ -60,7 +60,7 @@ class StepDecoder:
         step.run = self._run(step, i, index)
         return step
 
-    def _run(self, step: Step, i: Instruction, index: int) -> Run:
+    def _run(self, step: CoreStep, i: Instruction, index: int) -> Run:
         name = i.name
         if name in ALU or name in IMMEDIATES or name in ("lui", "auipc"):
             step.port = i.rd != 0
@@ -256,7 +256,7 @@ class StepDecoder:
 
         return hand_on
 
-    def _csr(self, step: Step, i: Instruction, index: int) -> Run:
+    def _csr(self, step: CoreStep, i: Instruction, index: int) -> Run:
         core = self._core
         if i.imm == SSR:
             if i.name not in ("csrrsi", "csrrci") or i.rs1 != 1 or i.rd:

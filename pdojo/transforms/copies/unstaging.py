@@ -45,7 +45,7 @@ class Unstage(Transformation[Array]):
 
     def _found(self, program: Program, site: Array) -> tuple[Staged, Staging] | Reason:
         """The staging of the array, and the move that would stage it again; a Reason if either is unclear. Cached."""
-        return program.once((self, site.name), lambda: self._find(program, site))
+        return program.memoised((self, site.name), lambda: self._find(program, site))
 
     def _find(self, program: Program, site: Array) -> tuple[Staged, Staging] | Reason:
         guesses = [found for found in staged(program, site) if self.array in ("", found.source.name)]

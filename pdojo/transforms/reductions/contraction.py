@@ -228,7 +228,8 @@ class Expand(Transformation[Leaf]):
         return None
 
     def _index(self, program: Program, site: Leaf) -> tuple[Expr, ...]:
-        return parse_index(self.index, site.extents, program.nest.index_names) if self.index else ()
+        names = {**program.nest.tables, **program.nest.sizes}
+        return parse_index(self.index, site.extents, names) if self.index else ()
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
         """The class of `contract`."""

@@ -247,7 +247,7 @@ class DropGuard(Transformation[Scope]):
             after = rewritten(program, self, site)
             return harm(after, self.resolve(after, f"%{site.id}"), _violated(site.guard[self.constraint]))
 
-        return program.once((self, site.id), decide)
+        return program.memoised((self, site.id), decide)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """Reassociation if a sum may lose the sign of a zero."""
@@ -308,7 +308,7 @@ class AddGuard(Transformation[Scope]):
 
     def _effect(self, program: Program, site: Scope) -> Reason | Numerics:
         """The reason why the excluded instances matter, or else their effect on rounding."""
-        return program.once((self, site.id), lambda: harm(program, site, _violated(self._constraint(site))))
+        return program.memoised((self, site.id), lambda: harm(program, site, _violated(self._constraint(site))))
 
     def _misplaced(self, program: Program, site: Scope) -> Reason | None:
         """The reason why the canonical form of the constraint is at another place; None if it is not."""

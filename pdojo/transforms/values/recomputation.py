@@ -47,7 +47,7 @@ def recomputation(program: Program, site: Leaf, access: Access) -> Recomputation
     for a read at j as for the read of W at h(j).
     """
     question = "recomputation", site, access.key, access in site.reads
-    return program.once(question, lambda: _recomputation(program, site, access))
+    return program.memoised(question, lambda: _recomputation(program, site, access))
 
 
 def _recomputation(program: Program, site: Leaf, access: Access) -> Recomputation | Reason:

@@ -26,7 +26,7 @@ from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
-from pdojo.passes.passes import play_pass
+from pdojo.passes.passes import run_pass
 from pdojo.transforms.game import Game
 
 MIB = 1 << 20
@@ -118,7 +118,7 @@ def test_the_pass_follows_them(measured: ProcessorMeasurements, hinted: bool) ->
     """32 MiB: past the caches on one processor, kept in them on the other; nobody knows: past 16 MiB."""
     described = replace(machine("x86-64-avx512"), cache_bytes=(48 << 10, 2 * MIB, 260 * MIB), measured=measured)
     game = Game(with_alignment(workload("relu:2048x2064").instantiate(), 64), described)
-    play_pass("heuristic", game)
+    run_pass("heuristic", game)
     assert ("!nontemporal" in game.program.text) is hinted
 
 

@@ -23,7 +23,6 @@ from pdojo.backends.measure import (
     CompileError,
     Crash,
     KernelReference,
-    Limits,
     MeasuredProgram,
     NamedReference,
     Ok,
@@ -32,6 +31,7 @@ from pdojo.backends.measure import (
     OutOfMemory,
     Peer,
     PhaseEvent,
+    PhaseLimits,
     Request,
     Timeout,
     Worker,
@@ -71,7 +71,7 @@ def doubling(name: str = "double", size: int = 64) -> MeasuredProgram:
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
     with CpuWorker(
-        limits=Limits(compile=2, run=2),
+        limits=PhaseLimits(compile=2, run=2),
         compiler="broken_compilers:compile_broken",
         peers="broken_compilers:peer",
         references="broken_compilers:double",
@@ -141,7 +141,7 @@ def test_a_limit_is_one_of_a_sample_not_of_all(worker: Worker) -> None:
 
 
 def test_a_reference_that_cannot_be_had_is_no_failure_of_the_program() -> None:
-    with CpuWorker(limits=Limits(reference=0.1), references="broken_compilers:take_an_hour") as hasty:
+    with CpuWorker(limits=PhaseLimits(reference=0.1), references="broken_compilers:take_an_hour") as hasty:
         with pytest.raises(MeasurementError, match=r"the reference result takes more than 0\.1 s"):
             hasty.measure(Request(doubling(), QUICK, NamedReference("double")))
         assert isinstance(hasty.measure(Request(doubling(), replace(QUICK, check=False))), Ok)

@@ -152,7 +152,7 @@ def test_answers_that_open_behind_others_are_followed(monkeypatch: pytest.Monkey
         warp = TuningParameter("tile of a warp", ("64", "32"), decisions.get("tile of a warp", "64"))
         return PassResult([], (chosen, warp) if chosen.taken == "tf32" else (chosen,))
 
-    monkeypatch.setattr(programs, "play_pass", play)
+    monkeypatch.setattr(programs, "run_pass", play)
     machine = known_machine("nvidia-sm90")
     titles = [title for title, _ in programs_of(workload("mul:3x5"), machine, varied=True)]
     assert titles == ["the pass", "tf32", "tf32; 32"]

@@ -10,7 +10,7 @@ import pytest
 from benchmarks import bench, runs
 from benchmarks.peers import as_text, peers_of, reference
 from benchmarks.unseen import UnseenWorkload, unseen, unseen_names, workload_from
-from benchmarks.unseen.meanings import MEANINGS
+from benchmarks.unseen.references import REFERENCES
 from benchmarks.work import work_of
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.measure.arrays import random_inputs
@@ -25,7 +25,7 @@ USERS = Path(__file__).parents[2] / "differential" / "user_kernels"
 
 def test_twenty_kernels_are_in_no_library() -> None:
     assert len(unseen_names()) == 20
-    assert sorted(MEANINGS) == list(unseen_names())
+    assert sorted(REFERENCES) == list(unseen_names())
     assert not set(unseen_names()) & {*kernel_names(), *(path.stem for path in USERS.glob("*.pdojo"))}
 
 

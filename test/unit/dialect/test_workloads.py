@@ -19,7 +19,7 @@ from pdojo.dialect.semantics.rounding import from_interface
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import NotationError, UsageError
 from pdojo.kernels import PRESETS, TABLE_3, Workload, kernel_names, workload
-from pdojo.kernels.meaning import meaning
+from pdojo.kernels.reference import numpy_reference
 from qa.sizes import small_kernel
 from sample import sampled
 
@@ -69,7 +69,7 @@ def evaluate(wanted: Workload, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     with warnings.catch_warnings():
         # Logarithms of what is negative.
         warnings.simplefilter("ignore", RuntimeWarning)
-        (expected,) = meaning(wanted)(*inputs.values())
+        (expected,) = numpy_reference(wanted)(*inputs.values())
         (got,) = interpret(nest, inputs).values()
     (output,) = [p for p in parameters if p.name not in inputs]
     return from_interface(got, output.dtype), expected
@@ -107,7 +107,7 @@ def test_a_class_that_is_none_picks_nothing() -> None:
     wanted = workload("cross_entropy:3x4", "f64")
     inputs = {"x": np.arange(12.0).reshape(3, 4), "t": np.array([0, -1, 4])}
     (got,) = interpret(nest_of(wanted.instantiate()), inputs).values()
-    (expected,) = meaning(wanted)(*inputs.values())
+    (expected,) = numpy_reference(wanted)(*inputs.values())
     np.testing.assert_allclose(got, expected)
     assert expected[1] == pytest.approx(np.log(np.exp(np.arange(-3.0, 1)).sum()))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pdojo.backends.measure.guarded import GuardedArray, Placement
+from pdojo.backends.measure.guarded import GuardedArray, GuardPlacement
 from pdojo.library.findings import Finding, Listener
 from pdojo.library.manifest import Array, Dispatch, Entry, Manifest, entry_name, kernel_path, order_of, triple_of
 from pdojo.library.running import cases_of
@@ -176,8 +176,8 @@ def test_every_case_is_run_for_every_level() -> None:
 def test_guarded_arrays_lie_at_the_pages(shape: tuple[int, ...], dtype: str) -> None:
     kind = np.dtype(dtype)
     for side in ("before", "behind"):
-        even = GuardedArray(shape, kind, Placement(side, 64)).array
-        odd = GuardedArray(shape, kind, Placement(side, 1, odd=True)).array
+        even = GuardedArray(shape, kind, GuardPlacement(side, 64)).array
+        odd = GuardedArray(shape, kind, GuardPlacement(side, 1, odd=True)).array
         assert even.shape == odd.shape == shape
         assert even.ctypes.data % 64 == 0
         assert odd.ctypes.data % 64 != 0
@@ -188,7 +188,7 @@ def test_guarded_arrays_lie_at_the_pages(shape: tuple[int, ...], dtype: str) -> 
 
 
 def test_damage_beside_an_array() -> None:
-    array = GuardedArray((3,), np.dtype(np.int8), Placement("behind", 64))
+    array = GuardedArray((3,), np.dtype(np.int8), GuardPlacement("behind", 64))
     assert array.damage("x") is None
     ctypes.memset(array.array.ctypes.data - 1, 0, 1)
     assert array.damage("x") == "memory before array 'x' was written"

@@ -18,7 +18,7 @@ from pdojo.dialect.verification.verify import verify_kernel
 from pdojo.dialect.view.nest import Scope
 from pdojo.errors import IllegalMove, UsageError
 from pdojo.passes.common.builder import PassBuilder
-from pdojo.passes.passes import play_pass
+from pdojo.passes.passes import run_pass
 from pdojo.transforms.game import Game
 from pdojo.transforms.mapping.cpu import Vectorize
 from pdojo.transforms.promises import Promises
@@ -48,7 +48,7 @@ def made(builder: PassBuilder) -> list[str]:
 def test_the_heuristic_pass_takes_shorter_forms_where_the_kernel_permits_them(fact: str, function: str) -> None:
     text = TEXT.replace("(y)\n", f"(y)\nnumerics {fact}\n", 1)
     game = Game(parse_notation(text)[0], machine("x86-64-avx2"))
-    play_pass("heuristic", game)
+    run_pass("heuristic", game)
     assert f"= {function}(" in print_notation(game.program.kernel)
 
 
@@ -84,7 +84,7 @@ def test_transact_is_all_or_nothing(builder: PassBuilder) -> None:
 @pytest.mark.parametrize("kernel", ["softmax:64x1000", pytest.param("batchnorm:2x3x7x9", marks=pytest.mark.slow)])
 def test_moves_in_place_lead_where_moves_on_copies_lead(kernel: str) -> None:
     in_place = Game(load(kernel), machine("x86-64-avx512"))
-    play_pass("heuristic", in_place)
+    run_pass("heuristic", in_place)
     on_copies = Game(load(kernel), machine("x86-64-avx512"))
     on_copies.apply_all(step.resolved for step in in_place.trace.steps)
     assert print_notation(on_copies.kernel) == print_notation(in_place.kernel)

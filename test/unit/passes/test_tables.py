@@ -10,7 +10,7 @@ from pdojo import build
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.semantics.oracle import equivalent
-from pdojo.passes.passes import play_pass
+from pdojo.passes.passes import run_pass
 from pdojo.passes.registry import kind_of_machine
 from pdojo.search.features.structure import SIZE, structure
 from pdojo.transforms.game import Game
@@ -50,14 +50,14 @@ def test_passes_keep_the_meaning(text: str, name: str) -> None:
     described = machine(name)
     for expert in kind_of_machine(described).passes:
         game = Game(parse_notation(text)[0], machine=described)
-        play_pass(expert, game)
+        run_pass(expert, game)
         assert equivalent(parse_notation(text)[0], game.kernel) is None, expert
         assert len(structure(game.program.nest, described)) == SIZE
 
 
 def test_gathered_rows_are_read_in_vectors() -> None:
     game = Game(parse_notation(GATHER)[0], machine=machine("x86-64-avx2"))
-    play_pass("heuristic", game)
+    run_pass("heuristic", game)
     assert ":v t[" in print_notation(game.kernel)
     x, b = np.random.default_rng(0).normal(size=(2, 9, 16)).astype(np.float32)
     np.testing.assert_array_equal(pdojo.run(game.kernel, x, b[0]), np.maximum(x[[7, 0, 7, 3, 2, 8]] + b[0], 0))
@@ -69,7 +69,7 @@ def test_questions_that_are_not_settled_do_not_end_a_pass() -> None:
     order = np.random.default_rng(1).permutation(x.size)[: v.size]
     places = [row.tolist() for row in np.unravel_index(order, x.shape)]
     game = Game(build.kernel("k", [x, v], [build.argmin(build.scatter(x, places, v), 1)]), machine("x86-64-avx2"))
-    play_pass("heuristic", game)
+    run_pass("heuristic", game)
     numbers = np.random.default_rng(2).integers(-9, 9, x.shape, np.int32), np.arange(400, dtype=np.int32)
     written = numbers[0].copy()
     written.reshape(-1)[order] = numbers[1]

@@ -19,7 +19,7 @@ import pytest
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
-from pdojo.passes.passes import play_pass
+from pdojo.passes.passes import run_pass
 from pdojo.perfllm.encoders import StructureEncoder, encoder
 from pdojo.perfllm.kept import Kept
 from pdojo.perfllm.learner import Learner
@@ -242,7 +242,7 @@ def states(kernel: str, seed: int, steps: int) -> list[Game]:
     for is_passed in (False, True):
         game = Game(workload(kernel).instantiate(), MACHINE)
         if is_passed:
-            play_pass("heuristic", game)
+            run_pass("heuristic", game)
         game = game.fork()
         for _ in range(steps):
             found.append(game.fork())

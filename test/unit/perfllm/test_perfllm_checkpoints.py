@@ -16,7 +16,7 @@ import pytest
 
 from pdojo.budget import Budget
 from pdojo.errors import DatabaseError, UsageError
-from pdojo.passes.passes import play_pass
+from pdojo.passes.passes import run_pass
 from pdojo.perfllm import storing
 from pdojo.perfllm.agent import Moment
 from pdojo.perfllm.settings import Settings
@@ -131,7 +131,7 @@ def test_edits_lead_to_new_programs() -> None:
 def test_a_demonstration_is_the_pass_s(settings: Settings, tmp_path: Path) -> None:
     """The first programs are those on the way of the expert pass, and each is learned from."""
     game = start()
-    play_pass("heuristic", game)
+    run_pass("heuristic", game)
     moves = [step.resolved for step in game.trace.steps]
     strategy = PerfLLM(BUDGET, replace(settings, demonstrations=True))
     result = run(tmp_path / "search.sqlite", strategy=strategy)

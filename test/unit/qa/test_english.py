@@ -18,6 +18,8 @@ RENAMED = {
     "outlook": "effect of a move",
     "prospect": "effect of a move",
     "meetings": "false dependences",
+    "meanings": "references (NumPy), semantics (a nest in the notation)",
+    "play_pass": "run_pass",
 }
 """Words of earlier versions, with those of the field that replace them."""
 _OLD = re.compile(rf"(?<![a-z])({'|'.join(RENAMED)})s?(?![a-z])", re.IGNORECASE)

@@ -57,7 +57,7 @@ def test_strings_that_name_modules() -> None:
     assert "pdojo.transforms.structure.fusion" in found["pdojo.transforms.registry"], "f'pdojo.transforms.{module}'"
     assert "pdojo.dialect.notation.parser" in found["pdojo.dialect.notation"], "f'{__name__}.{...}'"
     assert found["pdojo.backends.snitch.backend"] == {"pdojo.backends.snitch.session"}, "path:name"
-    assert "pdojo.math.meanings" in found["pdojo.math.functions"], "a path"
+    assert "pdojo.math.references" in found["pdojo.math.functions"], "a path"
     assert "pdojo.dialect.plugins" not in found, "'pdojo.backends' is a group of entry points"
 
 

@@ -18,7 +18,7 @@ from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import IllegalMove, MeasurementError, UsageError
 from pdojo.kernels import workload
-from pdojo.passes.passes import play_pass
+from pdojo.passes.passes import run_pass
 from pdojo.search.contract.evaluation import Evaluation, Evaluator
 from pdojo.search.database import Database
 from pdojo.search.environment.actions import Action, actions_of
@@ -192,7 +192,7 @@ def test_edits_lead_where_they_say() -> None:
 def test_edits_take_moves_from_mates() -> None:
     """A state without the last moves of a mate, but with one of its own: its edits have all of them in some cross."""
     naive = softmax()
-    play_pass("naive", naive)
+    run_pass("naive", naive)
     mate = tuple(step.resolved for step in naive.trace.steps)
     state = softmax()
     state.apply("tile_scope@y:1{size=4}")
@@ -220,7 +220,7 @@ def act(episode: Episode, label: str) -> Transition:
 
 def test_everywhere_reaches_the_fused_program_in_fewer_actions() -> None:
     naive = Game(workload("softmax:8x32").instantiate(), machine("x86-64-avx512"))
-    play_pass("naive", naive)
+    run_pass("naive", naive)
     coarse = episode_of(granularity="everywhere", offered=None)
     for label in ("join_scopes@*", "reuse_dims@*"):
         act(coarse, label)

@@ -26,7 +26,7 @@ from pdojo.search.neighbourhoods.cpu import PROPOSALS
 from pdojo.search.neighbourhoods.edges import Edges
 from pdojo.search.neighbourhoods.editing import Editor
 from pdojo.search.neighbourhoods.heuristic import Heuristic
-from pdojo.search.neighbourhoods.lengths import Limits, lengths
+from pdojo.search.neighbourhoods.lengths import LengthLimits, lengths
 from pdojo.search.neighbourhoods.mutate import Mutate
 from pdojo.search.neighbourhoods.proposals import Alteration
 from pdojo.search.neighbourhoods.random_moves import RARELY, draw, draw_family, each_family
@@ -185,7 +185,7 @@ def after_move(game: Game, move: Move) -> str:
 
 def test_limits_forbid_what_unrolls_too_much_and_nothing_else() -> None:
     game, random, answers = tiny("x86-64-zen4"), Random(1), Counter[bool]()
-    limits = Limits(statements=64, copies=12)
+    limits = LengthLimits(statements=64, copies=12)
     for step in range(12):
         program, unrolls = game.program, list[Move]()
         for choice in choices(program):
@@ -206,7 +206,7 @@ def test_limits_forbid_what_unrolls_too_much_and_nothing_else() -> None:
 def test_edits_that_unroll_too_much_are_given_up() -> None:
     # All moves together make 384 copies.
     game = Game(workload("softmax:8x16").instantiate(), MACHINE)
-    limits, long = Limits.of(game), game.fork()
+    limits, long = LengthLimits.of(game), game.fork()
     for scope in game.program.nest.scopes:
         long.apply(Move("unroll", f"%{scope.id}"))
     assert limits.exceeded_by(long)

@@ -38,7 +38,7 @@ from pdojo.search.contract.evaluation import Evaluation
 from pdojo.search.contract.progress import Progress
 from pdojo.search.contract.racing import Race
 from pdojo.search.database import Database, Problem
-from pdojo.search.tuning import quoted
+from pdojo.search.tuning import stored_measurement
 from pdojo.search.tuning import workflow as flow
 from pdojo.search.tuning.run import Baselines, SearchConfig, SearchOutcome
 from pdojo.search.tuning.timing import Timed
@@ -315,7 +315,7 @@ def test_a_second_call_takes_the_measurement_of_the_first(
         assert ("verified at" in out) == (number > 0)
     for _ in range(2):
         with monkeypatch.context() as patch:
-            patch.setattr(quoted, "source_digest", other_code)
+            patch.setattr(stored_measurement, "source_digest", other_code)
             assert tune.main(args) == 0
         assert (len(measured), len(judged)) == (1, 2), "other code judges anew, once"
     capsys.readouterr()

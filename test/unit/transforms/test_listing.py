@@ -12,7 +12,7 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.copying import Copier
 from pdojo.dialect.view.nest import Nest, Node
 from pdojo.errors import IllegalMove, LocationError
-from pdojo.passes.passes import play_pass
+from pdojo.passes.passes import run_pass
 from pdojo.transforms.apply import candidates
 from pdojo.transforms.game import Game
 from pdojo.transforms.promises import Promises
@@ -84,7 +84,7 @@ def test_the_list_is_that_of_rehearsals(monkeypatch: pytest.MonkeyPatch, played:
     """Without promises, every move that is listed leads to a legal program, and no other is missing."""
     game = Game(parse_notation(chain(4))[0], machine("x86-64-avx2"))
     if played:
-        play_pass("heuristic", game)
+        run_pass("heuristic", game)
     listed = [(verdict.move, verdict.is_legal) for verdict in candidates(game.program)]
     tried = Game(game.kernel, machine("x86-64-avx2"))
     for name in transformation_names():

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.dialect.semantics.oracle.instances import Instances
-from pdojo.dialect.semantics.oracle.schedule import Part, is_streamed
+from pdojo.dialect.semantics.oracle.schedule import EventPart, is_streamed
 from pdojo.dialect.view.nest import Leaf
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -55,7 +55,9 @@ class Flow:
 
 def trace(instances: Instances, steps: Ints) -> Flow:
     """Walk the steps in order."""
-    torn, late = (set(instances.event_leaf[steps[steps & 3 == p] >> 2].tolist()) for p in (Part.STORE, Part.DELIVER))
+    torn, late = (
+        set(instances.event_leaf[steps[steps & 3 == p] >> 2].tolist()) for p in (EventPart.STORE, EventPart.DELIVER)
+    )
     return _Tracer(instances, torn, late).run(steps.tolist())
 
 
@@ -114,18 +116,18 @@ class _Tracer:
             leaf = event_leaf[event]
             rows = range(event_rows[event], event_rows[event + 1])
             accumulates = self.accumulates[leaf]
-            if part == Part.RUN:
+            if part == EventPart.RUN:
                 self._read(rows)
                 if leaf in late:
                     if accumulates >= 0 and rows[0] not in self.flow.pending:
                         self._load(rows)
-                elif accumulates >= 0 and leaf in torn and following != step + Part.STORE:
+                elif accumulates >= 0 and leaf in torn and following != step + EventPart.STORE:
                     self._load(rows)
                 else:
                     self._change(rows, accumulates)
-            elif part == Part.FETCH:
+            elif part == EventPart.FETCH:
                 self._fetch(rows, leaf)
-            elif part == Part.DELIVER or last != step - Part.STORE:
+            elif part == EventPart.DELIVER or last != step - EventPart.STORE:
                 self._change(rows, accumulates)
             last = step
         return self.flow

@@ -99,7 +99,7 @@ class Keys:
 
 
 @dataclass(frozen=True, eq=False)
-class Match:
+class InstanceMatch:
     """The instances of two programs that have the same key."""
 
     before: Keys

@@ -20,7 +20,7 @@ from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.flow.integer_sets import Undecided, limited
 from pdojo.dialect.semantics.oracle.compare import Program, as_nest
 from pdojo.dialect.semantics.oracle.flow_relations import Flow, describe_pair
-from pdojo.dialect.semantics.oracle.instance_keys import Keys, Match, keys_of
+from pdojo.dialect.semantics.oracle.instance_keys import InstanceMatch, Keys, keys_of
 from pdojo.dialect.semantics.oracle.race_relations import race
 from pdojo.dialect.semantics.oracle.relations import MemoryEvents, context, lockstep_time, memories, sequential_time
 from pdojo.dialect.view.nest import Nest
@@ -72,7 +72,7 @@ class IntegerSetOracle:
         keys = keys_of(self.nest, nest)
         if keys is None:
             return None
-        match = Match(*keys)
+        match = InstanceMatch(*keys)
         checked.append("instances")
         fault = match.missing()
         if fault is None:
@@ -132,7 +132,7 @@ def _storage(memory: MemoryEvents) -> str | None:
 # Before and after
 
 
-def _same_flow(match: Match) -> str | None:
+def _same_flow(match: InstanceMatch) -> str | None:
     """Check that every read gets its value from the same instances in both programs."""
     left, right = _flows(match.before), _flows(match.after)
     for name in left.keys() | right.keys():

@@ -26,7 +26,7 @@ Ints: TypeAlias = NDArray[np.int64]
 _TEARING = (Mapping.PARALLEL, Mapping.GRID)
 
 
-class Part(IntEnum):
+class EventPart(IntEnum):
     """The part of an event that a step performs. A step is `4 * event + part`."""
 
     RUN = 0
@@ -109,7 +109,7 @@ class _Scheduler:
         """
         if isinstance(node, Leaf):
             events = 4 * self.events[node.order]
-            parts = [Part.RUN] if self.seed is None else self._parts(node)
+            parts = [EventPart.RUN] if self.seed is None else self._parts(node)
             return np.stack([events + part for part in parts], axis=1).ravel()
         steps = self._sequence(node.children)
         if self.seed is not None:
@@ -120,18 +120,18 @@ class _Scheduler:
         steps = steps[np.argsort(self.instances.event_ivs[steps >> 2, node.depth], kind="stable")]
         return steps if self.seed is None or node.mapping is not Mapping.STREAM else self._streamed(steps)
 
-    def _parts(self, leaf: Leaf) -> list[Part]:
+    def _parts(self, leaf: Leaf) -> list[EventPart]:
         """The parts into which the adversary splits each event of a statement, in order."""
         streamed = [is_streamed(a, leaf) for a in leaf.accesses]
         if not any(streamed):
-            return [Part.RUN, Part.STORE] if is_torn(leaf) else [Part.RUN]
+            return [EventPart.RUN, EventPart.STORE] if is_torn(leaf) else [EventPart.RUN]
         assert self.seed is not None
         # In every second schedule all streams are as early or late as possible, in the others only some.
         everything = self.seed % 2 == 0
         early = any(streamed[1:]) or (streamed[0] and leaf.accumulate is not None)
-        parts = [Part.FETCH] if early and (everything or self.random.random() < 0.5) else []
-        parts.append(Part.RUN)
-        return [*parts, Part.DELIVER] if streamed[0] and (everything or self.random.random() < 0.5) else parts
+        parts = [EventPart.FETCH] if early and (everything or self.random.random() < 0.5) else []
+        parts.append(EventPart.RUN)
+        return [*parts, EventPart.DELIVER] if streamed[0] and (everything or self.random.random() < 0.5) else parts
 
     def _streamed(self, steps: Ints) -> Ints:
         """All early reads first, all late writes last; each stream keeps its order, and streams follow one another.
@@ -140,11 +140,11 @@ class _Scheduler:
         """
         assert self.seed is not None
         part = steps & 3
-        late = steps[part == Part.DELIVER]
+        late = steps[part == EventPart.DELIVER]
         count = len(self.instances.leaves)
         turn = np.arange(count)[::-1] if self.seed % 2 == 0 else self.random.permutation(count)
         late = late[np.argsort(turn[self.instances.event_leaf[late >> 2]], kind="stable")]
-        return np.concatenate((steps[part == Part.FETCH], steps[part < Part.FETCH], late))
+        return np.concatenate((steps[part == EventPart.FETCH], steps[part < EventPart.FETCH], late))
 
     def _interleave(self, scope: Scope, steps: Ints) -> Ints:
         """A merge of the iterations of a threaded scope, for each iteration of the enclosing scopes."""
@@ -155,8 +155,8 @@ class _Scheduler:
         first = np.diff(iteration[order], prepend=-1) != 0
         times = self._times(np.cumsum(first) - 1, np.flatnonzero(first))
         if scope.mapping not in _TEARING:
-            whole = steps[:-1] & 3 == Part.RUN
-            stores = np.flatnonzero(whole & (steps[1:] == steps[:-1] + Part.STORE)) + 1
+            whole = steps[:-1] & 3 == EventPart.RUN
+            stores = np.flatnonzero(whole & (steps[1:] == steps[:-1] + EventPart.STORE)) + 1
             times[stores] = times[stores - 1]
         return steps[np.argsort(times, kind="stable")]
 

@@ -21,10 +21,10 @@ from pdojo.backends.measure import (
     Assembled,
     Crash,
     KernelReference,
-    Limits,
     MeasuredProgram,
     Ok,
     Options,
+    PhaseLimits,
     Timeout,
     Worker,
     WrongResult,
@@ -244,7 +244,9 @@ def test_broken_kernels_on_a_real_device_leave_the_others() -> None:
         pytest.skip(f"needs a device: {error}")
     names = ("first", "stray", "hang", "overrun", "second")
     programs = [MeasuredProgram(ADD.replace("kernel k", f"kernel {name}"), SM90) for name in names]
-    with Worker(compiler="standin.gpu:BROKEN_CUDA", session=SESSION, memory_bytes=None, limits=Limits(run=5)) as worker:
+    with Worker(
+        compiler="standin.gpu:BROKEN_CUDA", session=SESSION, memory_bytes=None, limits=PhaseLimits(run=5)
+    ) as worker:
         first, strays, hangs, overruns, second = worker.compare(programs, QUICK)
     assert isinstance(first, Ok)
     assert isinstance(strays, Crash)

@@ -21,7 +21,7 @@ from pdojo.dialect.view.build import nest_of, nest_on
 from pdojo.dialect.view.nest import Buffer
 from pdojo.kernels import workload
 from pdojo.passes.gpu.cost_model import UPDATE, estimate_gpu
-from pdojo.passes.passes import play_pass
+from pdojo.passes.passes import run_pass
 from pdojo.transforms.game import Game
 from toolchain import hip_toolchain
 
@@ -37,7 +37,7 @@ CONTRACTIONS = (
 
 def played(text: str, name: str = "nvidia-sm90") -> KernelOp:
     game = Game(with_alignment(workload(text).instantiate(), 64), machine(name))
-    play_pass("heuristic", game)
+    run_pass("heuristic", game)
     return game.program.kernel
 
 
@@ -140,6 +140,6 @@ def test_hip_code_spills_nothing(text: str) -> None:
 @pytest.mark.parametrize("text", ["softmax:64x512", "matmul:64x64x64", "batchnorm:2x4x6x8", "cumsum:16x32"])
 def test_greedy_maps_every_nest_to_a_grid(text: str) -> None:
     game = Game(workload(text).instantiate(), machine("nvidia-sm90"))
-    play_pass("greedy", game)
+    run_pass("greedy", game)
     text_of_it = device_text(game.program.kernel, spelling=CudaSpelling(), machine=machine("nvidia-sm90")).text
     assert "blockIdx" in text_of_it

@@ -23,7 +23,6 @@ from pdojo.backends.measure import (
     CompileError,
     Crash,
     KernelReference,
-    Limits,
     MeasuredProgram,
     NamedReference,
     Ok,
@@ -32,6 +31,7 @@ from pdojo.backends.measure import (
     OutOfMemory,
     Peer,
     PhaseEvent,
+    PhaseLimits,
     Request,
     Timeout,
     Worker,
@@ -260,7 +260,7 @@ def test_what_a_session_refuses(measured: Measured) -> None:
 
 
 def gpu_worker(**changed: Any) -> Worker:
-    settings: dict[str, Any] = {"limits": Limits(run=3), "memory_bytes": None, **changed}
+    settings: dict[str, Any] = {"limits": PhaseLimits(run=3), "memory_bytes": None, **changed}
     return Worker(compiler="standin.gpu:CUDA", session="pdojo.backends.gpu.session:GpuSession", **settings)
 
 

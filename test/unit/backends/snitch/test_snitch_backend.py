@@ -19,7 +19,7 @@ from pdojo.backends.snitch.assembly import AssemblyFunction, Line, function_ops,
 from pdojo.backends.snitch.assignment import Assignment, check
 from pdojo.backends.snitch.code import SP, ZERO, CodeLine, FrameKind, Register, SnitchCode
 from pdojo.backends.snitch.finish import finish, with_far_branches
-from pdojo.backends.snitch.liveness import Flow, Numbering, live_after, without_dead_code
+from pdojo.backends.snitch.liveness import ControlFlow, Numbering, live_after, without_dead_code
 from pdojo.backends.snitch.ops import TABLE
 from pdojo.backends.snitch.registers import assign
 from pdojo.backends.snitch.repeats import without_repeats
@@ -113,9 +113,9 @@ def test_values_live_through_loops() -> None:
         CodeLine("bne", (), (value, ZERO), ".L"),
     ]
     numbering = Numbering(body)
-    after = live_after(Flow(body), numbering)
+    after = live_after(ControlFlow(body), numbering)
     assert set(numbering.members(after[6])) == {start, value, ZERO}
-    assert Flow(body).depths == [0, 0, 1, 1, 1, 1, 1]
+    assert ControlFlow(body).depths == [0, 0, 1, 1, 1, 1, 1]
 
 
 def test_a_pointer_that_only_moves_is_dead() -> None:

@@ -7,7 +7,7 @@ import pytest
 from pdojo.backends.snitch.code import SP, ZERO, CodeLine, FrameOffset, Register, SnitchCode
 from pdojo.backends.snitch.executable import load
 from pdojo.backends.snitch.false_dependences import false_dependences
-from pdojo.backends.snitch.liveness import Flow
+from pdojo.backends.snitch.liveness import ControlFlow
 from pdojo.backends.snitch.registers import assign
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
@@ -34,7 +34,7 @@ def loop(*body: CodeLine) -> list[CodeLine]:
 
 def met(*body: CodeLine) -> list[Register | int]:
     code = loop(*body)
-    return [other for register, other in false_dependences(code, Flow(code), (), Timing()) if register is X]
+    return [other for register, other in false_dependences(code, ControlFlow(code), (), Timing()) if register is X]
 
 
 LOAD, USE = CodeLine("lw", (X,), (SP,), 0), CodeLine("addi", (Y,), (X,), 1)
@@ -64,7 +64,7 @@ def test_offsets_of_branches_and_the_next_iteration() -> None:
 
 def test_outside_of_loops_it_does_not_matter() -> None:
     code = [LOAD, ADD, USE]
-    assert list(false_dependences(code, Flow(code), (), Timing())) == []
+    assert list(false_dependences(code, ControlFlow(code), (), Timing())) == []
 
 
 def test_numbers_that_differ() -> None:
@@ -83,7 +83,7 @@ def test_numbers_that_differ() -> None:
         SnitchCode("k"),
         "k",
     )
-    flow = Flow(assignment.code)
+    flow = ControlFlow(assignment.code)
     for register, other in false_dependences(assignment.code, flow, (), Timing()):
         number = INTEGER[assignment.name(register)]
         if isinstance(other, Register):

@@ -1,4 +1,4 @@
-"""Meanings of the kernels in `user_kernels`: NumPy in float64, from the inputs in order to the outputs in order."""
+"""References of the kernels in `user_kernels`: NumPy in float64, from the inputs in order to the outputs in order."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _weighted_count(x: Array) -> Array:
     return 100 * x
 
 
-MEANINGS: dict[str, Callable[..., Array | list[Array]]] = {
+REFERENCES: dict[str, Callable[..., Array | list[Array]]] = {
     "bilinear": _bilinear,
     "clipped_gradient": _clipped_gradient,
     "column_variance": _column_variance,

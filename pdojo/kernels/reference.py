@@ -1,4 +1,4 @@
-"""Meanings of the library kernels: NumPy in float64, the references of the same operators of `pdojo.build`."""
+"""References of the library kernels: NumPy in float64, the references of the same operators of `pdojo.build`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pdojo.kernels.workload import Workload, workload
 from pdojo.math.composites import COMPOSITES
 
 Array: TypeAlias = NDArray[Any]
-Meaning: TypeAlias = Callable[..., list[Array]]
+Reference: TypeAlias = Callable[..., list[Array]]
 """Maps the inputs of a kernel, in order, to the arrays that it writes, in order."""
 Sizes: TypeAlias = Mapping[str, int]
 _gelu, _relu, _sigmoid, _silu = (COMPOSITES[name].exact for name in ("gelu", "relu", "sigmoid", "silu"))
@@ -96,7 +96,7 @@ def _matmul_i8(a: Array, b: Array) -> Array:
     return (a % 256) @ b
 
 
-_MEANINGS: dict[str, Callable[..., Array]] = {
+_REFERENCES: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "argmax": partial(argmax, axis=1),
     "argmin": partial(argmin, axis=1),
@@ -166,13 +166,13 @@ _WINDOWED: dict[str, Callable[..., Array]] = {
 """Operators whose result depends on sizes that the inputs' shapes do not determine."""
 
 
-def meaning(kernel: Workload | str) -> Meaning:
+def numpy_reference(kernel: Workload | str) -> Reference:
     """The meaning of a workload on inputs of any type; floating-point operators return float64.
 
     A string is read by `pdojo.kernels.workload`. Raises UsageError for a kernel without a meaning.
     """
     found = workload(kernel) if isinstance(kernel, str) else kernel
-    plain: Callable[..., Array] | None = _MEANINGS.get(found.kernel) or _WINDOWED.get(found.kernel)
+    plain: Callable[..., Array] | None = _REFERENCES.get(found.kernel) or _WINDOWED.get(found.kernel)
     if plain is None:
         raise UsageError(f"there is no NumPy reference of '{found.kernel}'")
     sizes = (found.sizes,) if found.kernel in _WINDOWED else ()

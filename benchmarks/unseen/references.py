@@ -1,4 +1,4 @@
-"""Meanings of the kernels of this folder: NumPy in float64, independent of the dialect."""
+"""References of the kernels of this folder: NumPy in float64, independent of the dialect."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _moving_average(z: Sizes, x: Array, axis: int) -> Array:
     return sliding_window_view(x, z["K"], axis).mean(-1)
 
 
-MEANINGS: dict[str, Callable[[Sizes], Callable[..., Array]]] = {
+REFERENCES: dict[str, Callable[[Sizes], Callable[..., Array]]] = {
     "softmax_channels": lambda _: partial(_softmax, axis=1),
     "softmax_first": lambda _: partial(_softmax, axis=0),
     "rmsnorm_channels": lambda _: _rmsnorm_channels,
@@ -128,7 +128,7 @@ MEANINGS: dict[str, Callable[[Sizes], Callable[..., Array]]] = {
 """By the name of the kernel, as functions of the sizes."""
 
 
-def meaning(workload: Workload) -> Callable[..., list[Array]]:
+def numpy_reference(workload: Workload) -> Callable[..., list[Array]]:
     """The meaning of a kernel of this folder, from its inputs to its only result."""
-    plain = MEANINGS[workload.kernel](workload.sizes)
+    plain = REFERENCES[workload.kernel](workload.sizes)
     return lambda *inputs: [plain(*(np.asarray(array, np.float64) for array in inputs))]

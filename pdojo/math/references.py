@@ -1,4 +1,4 @@
-"""Meanings of functions that NumPy lacks, on arrays of one type; integers of signed or unsigned types."""
+"""References of functions that NumPy lacks, on arrays of one type; integers of signed or unsigned types."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _CODE = "**/*.py"
 
 
 @dataclass(frozen=True)
-class QuotedMeasurement:
+class StoredMeasurement:
     """A stored measurement."""
 
     timed: Sequence[Timed]
@@ -33,13 +33,13 @@ class QuotedMeasurement:
     """The verification of the tuned program; None if other code of pdojo made it."""
 
 
-class QuotedMemory:
+class StoredMeasurements:
     """The last measurements of a problem's programs."""
 
     def __init__(self, memory: SearchMemory) -> None:
         self._memory = memory
 
-    def find(self, rows: Sequence[MeasuredRow]) -> QuotedMeasurement | None:
+    def find(self, rows: Sequence[MeasuredRow]) -> StoredMeasurement | None:
         """The measurement of these programs, the tuned one last; None if there is none.
 
         Raises DatabaseError for an invalid row.
@@ -56,7 +56,7 @@ class QuotedMemory:
             ]
         except (ValueError, TypeError, AttributeError) as error:
             raise DatabaseError(f"the database holds no measurement where one should be: {error}") from None
-        return QuotedMeasurement(timed, str(found.get("moment", "")), _decision(found.get("verified")))
+        return StoredMeasurement(timed, str(found.get("moment", "")), _decision(found.get("verified")))
 
     def keep(
         self, rows: Sequence[MeasuredRow], timed: Sequence[Timed], decision: Verification, moment: str | None = None

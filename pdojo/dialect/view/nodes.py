@@ -1,0 +1,49 @@
+"""Questions about the nodes of a view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pdojo.dialect.affine import Expr, Size, const, lookups_in, var
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.nest import Buffer, Node, Scope, fact, leaves_of
+
+
+def sizes_around(node: Node) -> dict[str, Size]:
+    """The sizes of the kernel around a node, by name."""
+    op = node.op.parent_op()
+    while op is not None and not isinstance(op, KernelOp):
+        op = op.parent_op()
+    return {} if op is None else op.known_sizes()
+
+
+def extent_and_guard(scope: Scope) -> tuple[Expr, tuple[Expr, ...]]:
+    """The number of iterations as an expression of sizes, and the other constraints of the guard.
+
+    A scope whose extent E depends on sizes, and is at least 1, has the greatest value of E as `extent`, and the
+    constraint that its variable stays below E.
+    """
+    for position, constraint in enumerate(scope.guard):
+        extent = constraint + var(scope.depth) + 1
+        if not extent.terms or extent.variables() or lookups_in([extent]):
+            continue
+        low, high = extent.bounds(())
+        if low >= 1 and high == scope.extent:
+            return extent, (*scope.guard[:position], *scope.guard[position + 1 :])
+    return const(scope.extent), scope.guard
+
+
+def buffers_of(root: Node) -> frozenset[Buffer]:
+    """The buffers that a top-level node uses."""
+
+    def used() -> frozenset[Buffer]:
+        return frozenset(access.array.buffer for leaf in leaves_of(root) for access in leaf.accesses)
+
+    return fact(root.facts, "buffers", used)
+
+
+def nodes_of(node: Node) -> Iterator[Node]:
+    """A node and all nodes inside, parents first, in textual order."""
+    yield node
+    for child in node.children if isinstance(node, Scope) else ():
+        yield from nodes_of(child)
