@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
-from pdojo.dialect.affine import Div, Expr, Extents, Lookup, const, floordiv, lookup, var
+from pdojo.dialect.affine import Div, Expr, Extents, Lookup, Size, const, floordiv, lookup, var
 from pdojo.dialect.table import Table
 
 MOST_PLACES = 1 << 14
@@ -61,6 +61,8 @@ def with_tables(expression: Expr, tables: Mapping[Table, Table], extents: Extent
             part = var(atom)
         elif isinstance(atom, Div):
             part = floordiv(with_tables(atom.numerator, tables, extents), atom.divisor, extents)
+        elif isinstance(atom, Size):
+            part = Expr(0, ((atom, 1),))
         else:
             place = with_tables(atom.operand, tables, extents)
             part = lookup(tables.get(atom.table, atom.table), place, extents)

@@ -96,7 +96,13 @@ def _matmul_i8(a: Array, b: Array) -> Array:
     return (a % 256) @ b
 
 
-_REFERENCES: dict[str, Callable[..., Array]] = {
+_REFERENCES: dict[
+    str,
+    Callable[[Array], Array]
+    | Callable[[Array, Array], Array]
+    | Callable[[Array, Array, Array], Array]
+    | Callable[[Array, Array, Array, Array], Array],
+] = {
     "add": np.add,
     "argmax": partial(argmax, axis=1),
     "argmin": partial(argmin, axis=1),
@@ -149,7 +155,12 @@ _REFERENCES: dict[str, Callable[..., Array]] = {
     "tanh": np.tanh,
     "transpose": np.transpose,
 }
-_WINDOWED: dict[str, Callable[..., Array]] = {
+_WINDOWED: dict[
+    str,
+    Callable[[Array, Sizes], Array]
+    | Callable[[Array, Array, Sizes], Array]
+    | Callable[[Array, Array, Array, Sizes], Array],
+] = {
     "avgpool": lambda x, sizes: _windows(x, sizes, 0).mean(axis=(4, 5)),
     "avgpool_ceil": _avgpool_ceil,
     "conv": _conv,

@@ -157,11 +157,11 @@ def test_storage_one_by_one() -> None:
             cells.remove(next(use for use in cells if use.writes))
         shared = min(use.leaf.depth for use in uses)
         owner = random.randrange(shared) if shared and random.random() < 0.7 else None
-        name, shape = uses[0].access.array.name, uses[0].access.array.shape
-        caller = random.choice([None, None, Caller(name, shape, writes=True), Caller(name, shape, writes=False)])
+        name, extents = uses[0].access.array.name, uses[0].access.array.buffer.extents
+        caller = random.choice([None, None, Caller(name, extents, writes=True), Caller(name, extents, writes=False)])
         if not cells:
             continue
-        events = events_of(cells, None if caller is None else Outside(caller.shape, caller.writes))
+        events = events_of(cells, None if caller is None else Outside(caller.box, caller.writes))
         assert events is not None
         answer = compare_events(events, cells, owner, caller)
         assert answer is not None
@@ -181,8 +181,8 @@ def test_single_reads() -> None:
         cells = [replace(use, cell=cell_of_slots(use, folded), memory=use.buffer) for use in uses]
         if random.random() < 0.3:
             cells.remove(next(use for use in cells if use.writes))
-        name, shape = uses[0].access.array.name, uses[0].access.array.shape
-        caller = random.choice([None, Caller(name, shape, writes=True), Caller(name, shape, writes=False)])
+        name, extents = uses[0].access.array.name, uses[0].access.array.buffer.extents
+        caller = random.choice([None, Caller(name, extents, writes=True), Caller(name, extents, writes=False)])
         if not cells:
             continue
         elements: list[tuple[int | Expr, ...]] = [(0, *use.access.index) for use in cells]
@@ -243,14 +243,14 @@ def test_representatives() -> None:
         cells = [replace(use, cell=cell_of_slots(use, folded), memory=use.buffer) for use in uses]
         shared = common_depth([use.leaf for use in uses])
         owner = random.randrange(shared) if shared and random.random() < 0.5 else None
-        name, shape = uses[0].access.array.name, uses[0].access.array.shape
+        name, extents = uses[0].access.array.name, uses[0].access.array.buffer.extents
         caller = None
         if not any(folded):
-            caller = random.choice([None, Caller(name, shape, writes=True), Caller(name, shape, writes=False)])
-        few = representatives(cells, None if caller is None else caller.shape)
+            caller = random.choice([None, Caller(name, extents, writes=True), Caller(name, extents, writes=False)])
+        few = representatives(cells, None if caller is None else caller.box)
         if few is None:
             continue
-        outside = None if caller is None else Outside(caller.shape, caller.writes)
+        outside = None if caller is None else Outside(caller.box, caller.writes)
         some, every = events_of(cells, outside, few), events_of(cells, outside)
         assert some is not None
         assert every is not None

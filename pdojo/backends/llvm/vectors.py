@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from pdojo.backends.llvm.code import FunctionCode
 from pdojo.backends.llvm.ops import lanes
-from pdojo.dialect.affine import Atom, Expr, Lookup, const
+from pdojo.dialect.affine import Atom, Expr, Lookup, Size, const
 
 
 def splat(code: FunctionCode, value: SSAValue, count: int) -> SSAValue:
@@ -93,6 +93,7 @@ def _atom_lanes(code: FunctionCode, atom: Atom, depth: int) -> SSAValue:
         return code.vector_constant(range(code.extents[depth]), 64)
     if isinstance(atom, Lookup):
         return _entries(code, atom, depth)
+    assert not isinstance(atom, Size), "a size is equal in all lanes"
     # An unsigned division: the numerator is made non-negative first.
     low, _ = atom.numerator.bounds(code.extents)
     shift = max(0, -(low // atom.divisor))

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Operation, SSAValue
 
 from pdojo.backends.loops.functions import constant_op
-from pdojo.dialect.affine import Atom, Div, Expr, const, split_remainders
+from pdojo.dialect.affine import Atom, Div, Expr, Size, const, split_remainders
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Constant, Index
@@ -127,6 +127,7 @@ class Indices:
     def _atom(self, atom: Atom) -> SSAValue:
         if isinstance(atom, int):
             return self.variables[atom]
+        assert not isinstance(atom, Size), "kernels with sizes are refused"
         operand = self.value(atom.operand)
         if isinstance(atom, Div):
             return self._insert(arith.DivSIOp(operand, self.constants.index(atom.divisor)))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pdojo.backends.common.addresses import Exchange, bind
 from pdojo.backends.snitch.code import ZERO, Frame, FrameKind, Register, SnitchCode
-from pdojo.dialect.affine import Atom, Div, Expr, Lookup, split_remainders
+from pdojo.dialect.affine import Atom, Div, Expr, Lookup, Size, split_remainders
 from pdojo.errors import LoweringError
 
 _LOW, _HIGH = -2048, 2048
@@ -206,7 +206,7 @@ class Addresses:
         return self.code.x("mul", value, self.code.li(factor))
 
     def _atom(self, atom: Atom) -> Register:
-        assert not isinstance(atom, Lookup), "kernels with lookups are refused"
+        assert not isinstance(atom, Lookup | Size), "kernels with lookups or sizes are refused"
         return self._quotient(atom) if isinstance(atom, Div) else self.counter(atom)
 
     def _quotient(self, atom: Div) -> Register:

@@ -34,10 +34,14 @@ class Caller:
     """The caller's use of an interface array: it reads all elements at the end and may write them before the start."""
 
     name: str
-    rank: int
+    extents: tuple[Expr, ...]
     writes: bool
     """Whether the array has values before the kernel runs."""
-    extents: tuple[Expr, ...]
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self.extents)
 
     @property
     def box(self) -> tuple[int, ...]:

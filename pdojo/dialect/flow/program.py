@@ -333,7 +333,7 @@ def caller_of(buffer: Buffer) -> Caller | None:
     """The caller's use of a buffer's memory; None if the memory is the kernel's own."""
     if buffer.op is not None:
         return None
-    return Caller(buffer.names[0], len(buffer.shape), buffer.intent is not Intent.OUT, buffer.extents)
+    return Caller(buffer.names[0], buffer.extents, buffer.intent is not Intent.OUT)
 
 
 def _pairs(

@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from pdojo.dialect.affine import Expr, Lookup
+from pdojo.dialect.affine import Expr, Lookup, Size
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.semantics.accumulate import Accumulator, Terms
 from pdojo.dialect.semantics.batching import Layout, is_batchable
@@ -235,6 +235,8 @@ def _evaluate(expression: Expr, variable: Callable[[int], Values | int]) -> Valu
     for atom, coefficient in expression.terms:
         if isinstance(atom, int):
             total = total + variable(atom) * coefficient
+        elif isinstance(atom, Size):
+            atom.of(0)
         else:
             operand = _evaluate(atom.operand, variable)
             if isinstance(atom, Lookup):

@@ -165,7 +165,7 @@ class _Builder:
                 own, operands, types = said[k]
                 now[k] = dict(own), operands, types
                 names = names_of(op.array_names)
-                buffer = self.buffers[first + k] = _declared_by(op, names, (now[k][0], types))
+                buffer = self.buffers[first + k] = _declared_by(op, names, (now[k][0], types), self._symbols(op))
                 self.stale.update(self.arrays[value] for value in op.results)
                 self.arrays.update((v, Array(name, buffer, v)) for name, v in zip(names, op.results, strict=True))
         self.source = (*before.source[:2], now)

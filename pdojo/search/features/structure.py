@@ -28,7 +28,7 @@ from functools import lru_cache
 from itertools import pairwise
 from math import log, log1p, prod
 
-from pdojo.dialect.affine import Expr, Lookup
+from pdojo.dialect.affine import Div, Expr, Lookup
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.machine import Machine
@@ -178,7 +178,7 @@ def _slope(address: Expr, depth: int) -> float:
             slope += coefficient if atom == depth else 0
         elif isinstance(atom, Lookup):
             slope += coefficient * _slope(atom.operand, depth) * _mean_step(atom.table)
-        else:
+        elif isinstance(atom, Div):
             slope += coefficient * _slope(atom.numerator, depth) / atom.divisor
     return slope
 

@@ -19,7 +19,6 @@ from benchmarks import library as bench
 from benchmarks.contests import PROCESS, Contest, chart_of, in_process, peer_of
 from benchmarks.records import OURS, Record
 from pdojo.backends.measure import CompileError, Ok
-from pdojo.errors import UsageError
 from pdojo.library.manifest import MANIFEST
 from pdojo.library.plain import plain_kernel
 from pdojo.library.replaying import workload_of
@@ -131,7 +130,7 @@ def test_another_kernel_of_the_same_name_is_none_of_the_library(built: Path, tmp
 def test_a_small_library_is_measured(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "results.json"
     arguments = ["--peers", "numpy", "--threads", "1", "--samples", "6", "--budget", "1", "-o", str(output)]
-    bench.run([str(built), "matmul_f32_6x10x8", *arguments])
+    assert bench.main([str(built), "matmul_f32_6x10x8", *arguments]) == 0
     shown = capsys.readouterr().out
     assert "matmul_f32_6x10x8" in shown
     assert " pairs" in shown
@@ -152,10 +151,9 @@ def test_a_small_library_is_measured(built: Path, tmp_path: Path, capsys: pytest
         (["--peers", "numpie"], "unknown library 'numpie'; did you mean 'numpy'?"),
     ],
 )
-def test_wrong_arguments(built: Path, arguments: list[str], message: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        bench.run([str(built), *arguments])
-    assert message in str(caught.value)
+def test_wrong_arguments(built: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.main([str(built), *arguments]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_the_tool_needs_a_checkout(

@@ -15,7 +15,7 @@ from enum import Enum
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from pdojo.dialect.affine import Atom, Div, Expr, const, var
+from pdojo.dialect.affine import Atom, Div, Expr, Size, const, var
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.semantics.oracle.memory import private_scopes
 from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Nest, Scope
@@ -143,6 +143,8 @@ def spell(expression: Expr, names: Sequence[str]) -> str:
 def _spell_atom(atom: Atom, names: Sequence[str]) -> str:
     if isinstance(atom, int):
         return names[atom]
+    if isinstance(atom, Size):
+        atom.of(0)
     operand = spell(atom.operand, names)
     if isinstance(atom, Div):
         return f"floor(({operand})/{atom.divisor})"

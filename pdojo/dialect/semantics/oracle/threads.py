@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.dialect.affine import Atom, Expr, Lookup
+from pdojo.dialect.affine import Atom, Expr, Lookup, Size
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.machines.collectives import Collectives, collectives_of
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
@@ -37,6 +37,8 @@ def evaluate(expression: Expr, ivs: Sequence[Ints], rows: int) -> Ints:
 def _value(atom: Atom, ivs: Sequence[Ints], rows: int) -> Ints:
     if isinstance(atom, int):
         return ivs[atom]
+    if isinstance(atom, Size):
+        atom.of(0)
     operand = evaluate(atom.operand, ivs, rows)
     if isinstance(atom, Lookup):
         entries = np.asarray(atom.table.entries, np.int64)
