@@ -104,6 +104,11 @@ class Size:
         """The size; a constant if its range has one value."""
         return const(self.low) if self.low == self.high else Expr(0, ((self, self.step),))
 
+    def multiple(self, coefficient: int) -> tuple[int, int]:
+        """A factor and a divisor of the size whose quotient is a multiple of the atom: `factor * (N // divisor)`."""
+        common = gcd(coefficient, self.step)
+        return (coefficient // common, self.step // common)
+
     def of(self, value: int) -> NoReturn:
         """No value: programs are evaluated for constant sizes (`pdojo.dialect.notation.bound`)."""
         raise UnknownSize(f"'{self.name}' is known at run time only, so its value cannot be tried ({value})")
@@ -471,10 +476,8 @@ def render(expression: Expr, spelling: _Spelling) -> str:
         elif isinstance(atom, Lookup):
             pieces.append((entry(atom, render(atom.operand, spelling)), coefficient))
         elif isinstance(atom, Size):
-            whole, spelled = coefficient % atom.step == 0, entry(atom, "")
-            pieces.append(
-                (spelled if whole else f"{spelled}{floor}{atom.step}", coefficient // (atom.step if whole else 1))
-            )
+            factor, divisor = atom.multiple(coefficient)
+            pieces.append((entry(atom, "") + f"{floor}{divisor}" * (divisor > 1), factor))
         else:
             pieces.append((f"{_operand(atom.numerator, spelling)}{floor}{atom.divisor}", coefficient))
     for numerator, divisor, coefficient in remainders:

@@ -82,9 +82,9 @@ def to_affine(expression: Expr, dims: Mapping[Atom, int]) -> AffineExpr:
     parts: list[tuple[AffineExpr, int]] = []
     for atom, coefficient in rest.terms:
         if isinstance(atom, Size):
-            whole, rest_of = divmod(coefficient, atom.step)
+            factor, divisor = atom.multiple(coefficient)
             symbol: AffineExpr = AffineExpr.symbol(dims[atom])
-            parts.append((symbol // atom.step, coefficient) if rest_of else (symbol, whole))
+            parts.append((symbol if divisor == 1 else symbol // divisor, factor))
         elif not isinstance(atom, Div):
             parts.append((AffineExpr.dimension(dims[atom]), coefficient))
         else:

@@ -15,6 +15,7 @@ from pdojo.dialect.ops import KernelOp, ScopeOp
 from pdojo.dialect.rewriting import place_guards, reindex
 from pdojo.dialect.view.build import assign_ids, nest_of
 from pdojo.dialect.view.nest import Scope
+from pdojo.dialect.view.nodes import bound_of
 
 
 def canonicalize(kernel: KernelOp) -> None:
@@ -55,6 +56,7 @@ def _shorten(kernel: KernelOp) -> bool:
 
 
 def shorter_extent(scope: Scope) -> int | None:
-    """The number of iterations of a scope if its guard only cuts off the last ones; else None."""
-    cuts = [g.constant + 1 for g in scope.guard if g.terms == ((scope.depth, -1),)]
+    """The greatest number of iterations of a scope if its guard only cuts off the last ones; else None."""
+    bounds = [bound_of(guard, scope.depth) for guard in scope.guard]
+    cuts = [bound.bounds(())[1] for bound in bounds if bound is not None]
     return min(cuts) if cuts and 1 <= min(cuts) < scope.extent else None

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
-from pdojo.dialect.affine import Expr, var
+from pdojo.dialect.affine import Div, Expr, floordiv, sizes_in, var
 from pdojo.dialect.attributes import IndexValueAttr
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.index_maps import IndexMaps, guard_maps
@@ -177,11 +177,32 @@ def place_guards(
     """Distribute guards over the scopes at `depths` of `chain`: each goes to the scope of its deepest variable."""
     wanted = sorted(depths)
     placed: dict[int, list[Expr]] = {depth: [] for depth in wanted}
-    for guard in guards:
+    extents = [scope.count for scope in chain]
+    for guard in (simplified(guard, extents) for guard in guards):
         deepest = max(guard.variables(), default=wanted[0])
         placed[max(deepest, wanted[0])].append(guard)
     for depth, own in placed.items():
         set_guard(chain[depth], own, chain[: depth + 1], rewriter)
+
+
+def simplified(guard: Expr, extents: Sequence[int]) -> Expr:
+    """An equivalent constraint `e >= 0` over tiles or over iterations, whichever is shorter, if it has sizes.
+
+    For a size M, a multiple of 8, and `j < 8`, `M - 8 * i - j > 0` is `M // 8 - i > 0`; and `M // 8 - i // 8 > 0` is
+    `M - i > 0`.
+    """
+    if not sizes_in([guard]):
+        return guard
+    for atom, factor in guard.terms:
+        if isinstance(atom, Div) and factor == -1:
+            # q floordiv d <= rest iff q <= d * rest + d - 1.
+            rest = guard + Expr(0, ((atom, 1),))
+            return rest * atom.divisor + (atom.divisor - 1) - atom.numerator
+    for factor in sorted({abs(c) for _, c in guard.terms if abs(c) > 1}, reverse=True):
+        quotient = floordiv(guard, factor, extents)
+        if quotient.variables() < guard.variables() and not any(isinstance(atom, Div) for atom, _ in quotient.terms):
+            return quotient
+    return guard
 
 
 def fresh_id(taken: Mapping[str, object], base: str) -> str:

@@ -15,6 +15,7 @@ from pdojo.dialect.flow.integer_sets import (
     read_set,
     spell,
     variables,
+    within_sizes,
 )
 from pdojo.dialect.flow.shortcut import decided
 from pdojo.dialect.flow.uses import Use
@@ -135,7 +136,7 @@ def uninitialised(
 def _orphan(uses: Sequence[Use], outside: int) -> tuple[Use, tuple[int, ...]] | None:
     """The answer of `uninitialised` by integer sets."""
     places = [(*(var(d) for d in range(outside)), *u.access.index) for u in uses]
-    orphans = relations_of(uses, places)[0].domain().subtract(flow(uses, places).range())
+    orphans = within_sizes(relations_of(uses, places)[0].domain().subtract(flow(uses, places).range()))
     if orphans.is_empty():
         return None
     point = orphans.sample_point()

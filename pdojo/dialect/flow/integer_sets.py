@@ -126,7 +126,7 @@ def _spell_atom(atom: Atom, names: Sequence[str]) -> str:
     if isinstance(atom, int):
         return names[atom]
     if isinstance(atom, Size):
-        return f"@{atom.name}:{atom.low // atom.step}:{atom.high // atom.step}@"
+        return f"@{atom.name}_{atom.low}_{atom.high}_{atom.step}@"
     operand = spell(atom.operand, names)
     if isinstance(atom, Div):
         return f"floor(({operand})/{atom.divisor})"
@@ -137,8 +137,8 @@ def _spell_atom(atom: Atom, names: Sequence[str]) -> str:
 _LOOKUP = re.compile(r"<<([^<>|]*)\|([^<>|]*)>>")
 """A lookup in a text: its place, and the runs of the table."""
 
-_SIZE = re.compile(r"@(\w+):(\d+):(\d+)@")
-"""A size in a text, with its bounds: a parameter of the set."""
+_SIZE = re.compile(r"@(\w+)@")
+"""A size in a text: a parameter of the set, whose name has the size's name, least and greatest value, and step."""
 
 SetT = TypeVar("SetT", "isl.Set", "isl.Map", "isl.UnionSet", "isl.UnionMap")
 
@@ -149,15 +149,34 @@ def read_set(kind: type[SetT], text: str) -> SetT:
     Sizes are parameters of the result, within their ranges. isl's syntax has no lookups: each one becomes a parameter
     whose value the cases of its table determine, and which is projected out.
     """
+
+    sizes = sorted(set(_SIZE.findall(text)))
+    if not sizes:
+        return _read(kind, text, "")
+    return within_sizes(_read(kind, _SIZE.sub(r"n_\1", text), f"[{', '.join(f'n_{name}' for name in sizes)}]"))
+
+
+def within_sizes(found: SetT) -> SetT:
+    """The set or relation for sizes within their ranges.
+
+    Differences of sets of which one has no sizes have others, too.
+    """
     import islpy as isl
 
-    text, sizes = _SIZE.sub(r"n_\1", text), sorted(set(_SIZE.findall(text)))
-    if sizes:
-        bounds = " and ".join(f"{low} <= n_{name} <= {high}" for name, low, high in sizes)
-        head = f"[{', '.join(f'n_{name}' for name, _, _ in sizes)}]"
-        space = isl.Set.read_from_str(context(), f"{head} -> {{ : {bounds} }}")
-        return _read(kind, text, head).intersect_params(space)
-    return _read(kind, text, "")
+    space = found.get_space()
+    names = [space.get_dim_name(isl.dim_type.param, k) for k in range(space.dim(isl.dim_type.param))]
+    if not names:
+        return found
+    sizes = [_size_of(name) for name in names]
+    bounds = [f"{s.low // s.step} <= {name} <= {s.high // s.step}" for s, name in zip(sizes, names, strict=True)]
+    ranges = isl.Set.read_from_str(context(), f"[{', '.join(names)}] -> {{ : {' and '.join(bounds)} }}")
+    return found.intersect_params(ranges)
+
+
+def _size_of(parameter: str) -> Size:
+    """The size that a parameter stands for."""
+    name, low, high, step = parameter.removeprefix("n_").rsplit("_", 3)
+    return Size(name, int(low), int(high), int(step))
 
 
 def _read(kind: type[SetT], text: str, sizes: str) -> SetT:
@@ -262,7 +281,7 @@ Reach: TypeAlias = tuple[Sequence[int], Sequence[Expr], Sequence[Expr]]
 @bounded()
 def unreached(first: Iterable[Reach], second: Iterable[Reach]) -> tuple[int, ...] | None:
     """A place that an iteration of `first` reaches and none of `second`; None if there is none. Neither is empty."""
-    rest = _reached(first).subtract(_reached(second))
+    rest = within_sizes(_reached(first).subtract(_reached(second)))
     if rest.is_empty():
         return None
     return coordinates(rest.sample_point())
@@ -300,7 +319,9 @@ def _expressions(piece: isl.BasicSet, kept: Sequence[int], extents: Sequence[int
     """The constraints of a basic set, `e >= 0`; its dimension k is the variable at depth `kept[k]`."""
     import islpy as isl
 
-    local = piece.get_local_space()
+    local, space = piece.get_local_space(), piece.get_space()
+    names = [space.get_dim_name(isl.dim_type.param, k) for k in range(space.dim(isl.dim_type.param))]
+    sizes = [Expr(0, ((_size_of(name), 1),)) for name in names]
     divisions: list[Expr] = []
 
     def total(value: isl.Aff | isl.Constraint, factor: int) -> Expr:
@@ -308,6 +329,7 @@ def _expressions(piece: isl.BasicSet, kept: Sequence[int], extents: Sequence[int
         main = isl.dim_type.set if isinstance(value, isl.Constraint) else isl.dim_type.in_
         atoms = [(main, k, var(d)) for k, d in enumerate(kept)]
         atoms += [(isl.dim_type.div, k, division) for k, division in enumerate(divisions)]
+        atoms += [(isl.dim_type.param, k, size) for k, size in enumerate(sizes)]
         whole = const((value.get_constant_val() * factor).to_python())
         for kind, k, atom in atoms:
             whole += atom * (value.get_coefficient_val(kind, k) * factor).to_python()

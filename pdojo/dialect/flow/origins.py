@@ -23,6 +23,7 @@ from pdojo.dialect.flow.integer_sets import (
     read_set,
     spell,
     variables,
+    within_sizes,
 )
 from pdojo.dialect.flow.shortcut import answered
 from pdojo.dialect.flow.storage_check import UseKey, content_of
@@ -245,7 +246,7 @@ def _writers(values: isl.UnionMap, uses: Sequence[Use], read: int) -> tuple[tupl
     origin = _origin(values, uses, read)
     found: list[int] = []
     origin.range().foreach_set(lambda piece: found.append(int(piece.get_tuple_name()[1:])))
-    complete = _instances("R", read, uses[read]).subtract(origin.domain()).is_empty()
+    complete = within_sizes(_instances("R", read, uses[read]).subtract(origin.domain())).is_empty()
     return tuple(sorted(set(found))), complete
 
 
@@ -262,7 +263,7 @@ def _change(values: isl.UnionMap, uses: Sequence[Use], first: int, second: int, 
 
 def _first_difference(one: isl.UnionMap, other: isl.UnionMap) -> Iteration | None:
     """An instance of the read at which two relations differ; None if they are equal."""
-    wrong = one.subtract(other).union(other.subtract(one)).domain()
+    wrong = within_sizes(one.subtract(other).union(other.subtract(one)).domain())
     return None if wrong.is_empty() else coordinates(wrong.sample_point())
 
 
@@ -350,7 +351,7 @@ def _pieces(union: isl.UnionSet) -> list[tuple[int, isl.Set]]:
 
 @bounded()
 def _unwritten(values: isl.UnionMap, read: int, among: Instances) -> Iteration | None:
-    orphans = _pieces(_named("R", read, among).subtract(values.range()))
+    orphans = _pieces(within_sizes(_named("R", read, among).subtract(values.range())))
     return _sampled_point(orphans[0][1]) if orphans else None
 
 
@@ -359,7 +360,7 @@ def _sources(values: isl.UnionMap, read: int, among: Instances) -> tuple[tuple[t
     reading = _named("R", read, among)
     origin = values.intersect_range(reading)
     found = tuple((number, str(piece.coalesce())) for number, piece in _pieces(origin.domain()))
-    return found, reading.subtract(origin.range()).is_empty()
+    return found, within_sizes(reading.subtract(origin.range())).is_empty()
 
 
 @bounded()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.flow.flows import Caller, Instance, flow, sampled
-from pdojo.dialect.flow.integer_sets import Answers, bounded, read_set, variables
+from pdojo.dialect.flow.integer_sets import Answers, bounded, read_set, variables, within_sizes
 from pdojo.dialect.flow.shortcut import answered
 from pdojo.dialect.flow.uses import Use, describe_use
 from pdojo.dialect.reason import Reason
@@ -168,15 +168,15 @@ def compare_flows(uses: Sequence[Use], owner: int | None, caller: Caller | None 
     by_element = flow(uses, elements, caller, number)
     by_cell = flow(uses, [(0, *u.cell) for u in uses], caller)
     name = uses[0].access.array.name
-    gone = by_element.subtract(by_cell)
+    gone = within_sizes(by_element.subtract(by_cell))
     if not gone.is_empty():
         return lost_reason(name, describe_pair(sampled(gone), uses, caller))
-    wrong = by_cell.subtract(by_element)
+    wrong = within_sizes(by_cell.subtract(by_element))
     if not wrong.is_empty():
         return stale_reason(name, describe_pair(sampled(wrong), uses, caller))
     if owner is not None:
         within = by_cell if caller is None else flow(uses, [(0, *u.cell) for u in uses])
-        crossing = within.subtract(_same_iteration(uses, owner))
+        crossing = within_sizes(within.subtract(_same_iteration(uses, owner)))
         if not crossing.is_empty():
             return crossing_reason(name, describe_pair(sampled(crossing), uses, caller))
     return None

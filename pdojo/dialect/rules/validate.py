@@ -20,6 +20,7 @@ from pdojo.dialect.flow.integer_sets import (
     read_set,
     spell,
     variables,
+    within_sizes,
 )
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.flow.shortcut import is_used
@@ -79,6 +80,7 @@ def _check_every_element(array: Array, writers: Sequence[Leaf]) -> None:
         domain = " and ".join(domain_constraints(leaf.extents, leaf.guards, ivs)) or "true"
         index = ", ".join(spell(e, ivs) for e in leaf.output.index)
         box = box.subtract(read_set(isl.Map, f"{{ [{', '.join(ivs)}] -> [{index}] : {domain} }}").range())
+    box = within_sizes(box)
     if not box.is_empty():
         at = map(str, coordinates(box.sample_point()))
         raise InvalidKernel(f"output '{array.name}' is never written at [{', '.join(at)}]")

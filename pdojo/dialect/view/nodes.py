@@ -17,6 +17,12 @@ def sizes_around(node: Node) -> dict[str, Size]:
     return {} if op is None else op.known_sizes()
 
 
+def bound_of(constraint: Expr, depth: int) -> Expr | None:
+    """The number below which a constraint keeps the variable at a depth, if that depends on sizes only; else None."""
+    bound = constraint + var(depth) + 1
+    return None if bound.variables() or lookups_in([bound]) else bound
+
+
 def extent_and_guard(scope: Scope) -> tuple[Expr, tuple[Expr, ...]]:
     """The number of iterations as an expression of sizes, and the other constraints of the guard.
 
@@ -24,8 +30,8 @@ def extent_and_guard(scope: Scope) -> tuple[Expr, tuple[Expr, ...]]:
     constraint that its variable stays below E.
     """
     for position, constraint in enumerate(scope.guard):
-        extent = constraint + var(scope.depth) + 1
-        if not extent.terms or extent.variables() or lookups_in([extent]):
+        extent = bound_of(constraint, scope.depth)
+        if extent is None or not extent.terms:
             continue
         low, high = extent.bounds(())
         if low >= 1 and high == scope.extent:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdojo.transforms.api import DTYPES, Expr, Program, Scope, floordiv, modulo, var
+from pdojo.transforms.api import DTYPES, Expr, Program, Scope, bound_of, floordiv, modulo, simplified, var
 
 
 def only_scope(site: Scope) -> Scope | None:
@@ -24,8 +24,10 @@ def collapsed_extent(site: Scope, inner: Scope, longest: int = 1) -> int:
     Fewer iterations than a tile are possible for tiles of at most `longest` iterations.
     """
     total = site.extent * inner.extent
-    guards = collapsed_guards(site, inner, (*(s.extent for s in site.chain[:-1]), total))
-    cut = min((g.constant + 1 for g in guards if g.terms == ((site.depth, -1),)), default=total)
+    extents = (*(s.extent for s in site.chain[:-1]), total)
+    guards = collapsed_guards(site, inner, extents)
+    bounds = [bound_of(simplified(guard, extents), site.depth) for guard in guards]
+    cut = min((bound.bounds(())[1] for bound in bounds if bound is not None), default=total)
     # The scope can be tiled again.
     again = inner.extent <= max(cut, longest)
     return cut if -(-cut // inner.extent) == site.extent and again else total
