@@ -34,6 +34,8 @@ def binding_problem(nest: Nest, constants: Collection[Buffer] | None = None) -> 
     """
     wanted = constants_of(nest) if constants is None else constants
     for root in binding_nests(nest, wanted):
+        if nest.sizes:
+            return root, Reason(f"constants are computed before a call, which gives the size {min(nest.sizes)}")
         if (problem := dependence(nest, root, wanted) or _lateness(nest, root, wanted)) is not None:
             return root, problem
     return None
