@@ -417,24 +417,6 @@ def size_problem(size: Size) -> str | None:
     return None
 
 
-def with_sizes(expression: Expr, values: Mapping[str, int], extents: Extents = ()) -> Expr:
-    """The expression for given values of sizes, by name; other sizes stay."""
-    total = const(expression.constant)
-    for atom, factor in expression.terms:
-        if isinstance(atom, Size) and atom.name in values:
-            part = const(values[atom.name] // atom.step)
-        elif isinstance(atom, int):
-            part = var(atom)
-        else:
-            part = atom.with_operand(with_sizes(atom.operand, values, extents), extents)
-        total = total + part * factor
-    return total
-
-
-Remainder: TypeAlias = tuple[Expr, int, int]
-"""`coefficient * (numerator mod divisor)` as (numerator, divisor, coefficient)."""
-
-
 def split_remainders(expression: Expr) -> tuple[Expr, list[Remainder]]:
     """Write an expression as rest + sum(c * (e mod d)), for printing; both sums are equal.
 

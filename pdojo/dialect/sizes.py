@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pdojo.dialect.affine import Expr, Size, with_sizes
+from pdojo.dialect.affine import Expr, Extents, Size, const, var
 from pdojo.errors import UsageError
 
 
@@ -52,3 +52,21 @@ def value_problem(size: Size, value: object) -> str | None:
 def shape_for(extents: Sequence[Expr], values: Mapping[str, int]) -> tuple[int, ...]:
     """The shape of an array for given sizes."""
     return tuple([with_sizes(extent, values).constant for extent in extents])
+
+
+def with_sizes(expression: Expr, values: Mapping[str, int], extents: Extents = ()) -> Expr:
+    """The expression for given values of sizes, by name; other sizes stay."""
+    total = const(expression.constant)
+    for atom, factor in expression.terms:
+        if isinstance(atom, Size) and atom.name in values:
+            part = const(values[atom.name] // atom.step)
+        elif isinstance(atom, int):
+            part = var(atom)
+        else:
+            part = atom.with_operand(with_sizes(atom.operand, values, extents), extents)
+        total = total + part * factor
+    return total
+
+
+Remainder: TypeAlias = tuple[Expr, int, int]
+"""`coefficient * (numerator mod divisor)` as (numerator, divisor, coefficient)."""
