@@ -417,6 +417,10 @@ def size_problem(size: Size) -> str | None:
     return None
 
 
+Remainder: TypeAlias = tuple[Expr, int, int]
+"""`coefficient * (numerator mod divisor)` as (numerator, divisor, coefficient)."""
+
+
 def split_remainders(expression: Expr) -> tuple[Expr, list[Remainder]]:
     """Write an expression as rest + sum(c * (e mod d)), for printing; both sums are equal.
 

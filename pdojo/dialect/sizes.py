@@ -66,7 +66,3 @@ def with_sizes(expression: Expr, values: Mapping[str, int], extents: Extents = (
             part = atom.with_operand(with_sizes(atom.operand, values, extents), extents)
         total = total + part * factor
     return total
-
-
-Remainder: TypeAlias = tuple[Expr, int, int]
-"""`coefficient * (numerator mod divisor)` as (numerator, divisor, coefficient)."""
