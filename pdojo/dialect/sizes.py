@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pdojo.dialect.affine import Expr, Extents, Size, const, var
 from pdojo.errors import UsageError
@@ -47,6 +47,13 @@ def value_problem(size: Size, value: object) -> str | None:
         return None
     known = f"{size.low} to {size.high}" + f", a multiple of {size.step}" * (size.step > 1)
     return f"the size {size.name} is {known}, not {value}"
+
+
+def probes(sizes: Sequence[Size]) -> Iterator[dict[str, int]]:
+    """Values at which programs are compared: all least ones, all a little greater, and all greatest ones."""
+    yield {size.name: size.low for size in sizes}
+    yield {size.name: min(size.low + 3 * size.step, size.high) for size in sizes}
+    yield {size.name: size.high for size in sizes}
 
 
 def shape_for(extents: Sequence[Expr], values: Mapping[str, int]) -> tuple[int, ...]:

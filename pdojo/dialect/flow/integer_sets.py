@@ -163,14 +163,20 @@ def within_sizes(found: SetT) -> SetT:
     """
     import islpy as isl
 
-    space = found.get_space()
-    names = [space.get_dim_name(isl.dim_type.param, k) for k in range(space.dim(isl.dim_type.param))]
+    names = _parameters(found.get_space())
     if not names:
         return found
     sizes = [_size_of(name) for name in names]
     bounds = [f"{s.low // s.step} <= {name} <= {s.high // s.step}" for s, name in zip(sizes, names, strict=True)]
     ranges = isl.Set.read_from_str(context(), f"[{', '.join(names)}] -> {{ : {' and '.join(bounds)} }}")
     return found.intersect_params(ranges)
+
+
+def _parameters(space: isl.Space) -> list[str]:
+    """The names of the parameters of a space."""
+    import islpy as isl
+
+    return [str(space.get_dim_name(isl.dim_type.param, k)) for k in range(space.dim(isl.dim_type.param))]
 
 
 def _size_of(parameter: str) -> Size:
@@ -319,9 +325,8 @@ def _expressions(piece: isl.BasicSet, kept: Sequence[int], extents: Sequence[int
     """The constraints of a basic set, `e >= 0`; its dimension k is the variable at depth `kept[k]`."""
     import islpy as isl
 
-    local, space = piece.get_local_space(), piece.get_space()
-    names = [space.get_dim_name(isl.dim_type.param, k) for k in range(space.dim(isl.dim_type.param))]
-    sizes = [Expr(0, ((_size_of(name), 1),)) for name in names]
+    local = piece.get_local_space()
+    sizes = [Expr(0, ((_size_of(name), 1),)) for name in _parameters(piece.get_space())]
     divisions: list[Expr] = []
 
     def total(value: isl.Aff | isl.Constraint, factor: int) -> Expr:

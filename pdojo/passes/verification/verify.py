@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from pdojo.dialect.notation.bound import bound
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.oracle import IntegerSetOracle, Oracle
 from pdojo.dialect.semantics.oracle.compare import DEFAULT_SEEDS
 from pdojo.dialect.semantics.oracle.instances import INSTANCE_LIMIT, count_instances
+from pdojo.dialect.sizes import probes
 from pdojo.dialect.view.build import nest_on
 from pdojo.dialect.view.nest import Nest
 from pdojo.kernels import Workload
@@ -44,9 +46,11 @@ def verify_moves(tuning: ScheduledKernel, source: Workload | str | None = None, 
 
     The exact oracle runs under adversarial schedules: at the kernel's own sizes if it has at most `limit` statement
     instances, else at reduced sizes with the same moves (`pdojo.passes.verification.shrink`). If no such sizes are
-    found, integer sets check the kernel's own sizes. `source` is the workload of the kernel, or its text in the
-    notation with named sizes.
+    found, integer sets check the kernel's own sizes. If callers give sizes, it runs for some of their values. `source`
+    is the workload of the kernel, or its text in the notation with named sizes.
     """
+    if tuning.before.known_sizes():
+        return _at_sizes(tuning, limit)
     before, after = _nests(tuning.game, tuning.before, tuning.after)
     if _instances(before, after) <= limit:
         return _exact(before, after, "exact oracle")
@@ -57,6 +61,23 @@ def verify_moves(tuning: ScheduledKernel, source: Workload | str | None = None, 
         return replace(_exact(*nests, f"exact oracle at reduced sizes ({small})"), is_reduced=True)
     why = "its sizes cannot be changed" if family is None else "the moves fit no small sizes"
     return _by_sets(tuning, why)
+
+
+def _at_sizes(tuning: ScheduledKernel, limit: int) -> Verification:
+    """Compare the programs for some values of the sizes that callers give."""
+    compared: list[str] = []
+    for values in probes([*tuning.before.known_sizes().values()]):
+        nests = _nests(tuning.game, bound(tuning.before, values), bound(tuning.after, values))
+        at = ", ".join(f"{name} = {value}" for name, value in values.items())
+        if _instances(*nests) > limit or at in compared:
+            continue
+        compared.append(at)
+        found = _exact(*nests, f"exact oracle at {at}")
+        if found.fault is not None:
+            return found
+    if not compared:
+        return _by_sets(tuning, "the kernel is large for every value of its sizes")
+    return Verification(f"exact oracle at {'; '.join(compared)}: the same meaning", is_exact=True, is_reduced=True)
 
 
 def _instances(*nests: Nest) -> int:
