@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from traceback import FrameSummary
+from typing import Any
 
 from torch._dynamo.callback import CallbackArgs, callback_handler
 from torch._dynamo.eval_frame import cached_backends
@@ -85,5 +86,5 @@ class _Warner:
 
 def _skipped() -> list[Obstacle]:
     """The obstacle for which the compilation of a function ends now without code."""
-    error = sys.exc_info()[1]
+    error: Any = sys.exc_info()[1]
     return [Obstacle.of(str(error), error.real_stack)] if isinstance(error, Unsupported) else []

@@ -89,6 +89,5 @@ def rms_norm(
     call: Call, x: Array, normalized_shape: Sequence[int], scale: Array | None, eps: float | None
 ) -> list[Array]:
     """The quotient by the root mean square along the last axes, and the inverse of the root."""
-    if eps is None:
-        eps = torch.finfo(TENSORS[wide_type(x.dtype)]).eps
-    return build.rms_norm_with_statistics(x, scale, axis=last_axes(x, normalized_shape), eps=eps)
+    known: float = torch.finfo(TENSORS[wide_type(x.dtype)]).eps if eps is None else eps
+    return build.rms_norm_with_statistics(x, scale, axis=last_axes(x, normalized_shape), eps=known)
