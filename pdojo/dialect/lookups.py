@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
-from pdojo.dialect.affine import Div, Expr, Extents, Lookup, Size, const, floordiv, lookup, var
+from pdojo.dialect.affine import Div, Expr, Extents, Lookup, Size, const, floordiv, lookup, lookups_in, var
 from pdojo.dialect.table import Table
 
 MOST_PLACES = 1 << 14
@@ -53,7 +53,7 @@ def _step(atom: Lookup, depth: int, extents: tuple[int, ...]) -> int | None:
 
 def with_tables(expression: Expr, tables: Mapping[Table, Table], extents: Extents) -> Expr:
     """The expression with lookups in other tables; tables that are not in `tables` stay."""
-    if not any(isinstance(atom, Lookup) for atom, _ in expression.terms):
+    if not lookups_in([expression]):
         return expression
     total = const(expression.constant)
     for atom, factor in expression.terms:

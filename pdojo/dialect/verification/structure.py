@@ -242,13 +242,13 @@ def _verify_swizzles(buffer: BufferOp, name: str) -> None:
 
 
 def swizzle_problem(shape: Sequence[int], slots: Sequence[int], dimension: int, swizzle: Swizzle) -> Reason | None:
-    """The reason why `swizzle` does not fit a dimension; None if it does."""
+    """The reason why `swizzle` does not fit a dimension; None if it does. Extents that depend on sizes are negative."""
     by, granule = swizzle
     if not 0 <= by < len(shape) or by == dimension:
         return Reason("'by' must be another dimension")
     if slots[dimension] or slots[by]:
         return Reason(f"dimensions {dimension} and {by} must be whole, not reused or folded")
-    if DYNAMIC_INDEX in (shape[dimension], shape[by]):
+    if shape[dimension] < 0 or shape[by] < 0:
         return Reason(f"the extents of dimensions {dimension} and {by} must not depend on sizes")
     granules = shape[dimension] // max(granule, 1)
     if granule < 1 or shape[dimension] % granule or granules < 2 or granules & (granules - 1):

@@ -36,6 +36,11 @@ def _set_swizzles(buffer: Buffer, swizzles: dict[int, Swizzle], rewriter: Patter
     rewriter.notify_op_modified(buffer.op)
 
 
+def _extents(buffer: Buffer) -> list[int]:
+    """The extents; -1 where they depend on sizes."""
+    return [extent.constant if extent.is_constant else -1 for extent in buffer.extents]
+
+
 @dataclass(frozen=True)
 class SwizzleDim(Transformation[Dimension]):
     """Permute the positions in a dimension by the index i in another one: granule q goes to the place of q xor i.
@@ -62,7 +67,7 @@ class SwizzleDim(Transformation[Dimension]):
             if last < 1 or buffer.memory is Memory.REGISTER or buffer.swizzles:
                 continue
             for granule in sorted({1, *program.machine.vector_lanes(array.dtype)}):
-                if swizzle_problem(buffer.shape, buffer.reuse, last, Swizzle(last - 1, granule)) is None:
+                if swizzle_problem(_extents(buffer), buffer.reuse, last, Swizzle(last - 1, granule)) is None:
                     yield Dimension(array, last), cls(last - 1, granule)
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
@@ -75,7 +80,7 @@ class SwizzleDim(Transformation[Dimension]):
         for dimension, present in buffer.swizzles.items():
             if {dimension, present.by} & {site.index} or dimension == self.by:
                 return Reason(f"dimension {dimension} is swizzled by {present.by}; unswizzle_dim first")
-        if (problem := swizzle_problem(buffer.shape, buffer.reuse, site.index, swizzle)) is not None:
+        if (problem := swizzle_problem(_extents(buffer), buffer.reuse, site.index, swizzle)) is not None:
             return problem
         return self._lanes(program, site, swizzle) or hinted(program, buffer)
 

@@ -31,7 +31,7 @@ from pdojo.transforms.copies.footprint import Copy
 from pdojo.transforms.move import Move
 from pdojo.transforms.reductions import partial_results as reductions
 from pdojo.transforms.registry import instantiate
-from pdojo.transforms.storage import layout
+from pdojo.transforms.storage import dimensions
 from pdojo.transforms.structure import tiling
 
 
@@ -519,10 +519,9 @@ def without_remainder(digits: Callable[..., dict[int, Expr]]) -> Callable[..., d
     return wrong
 
 
-def only_writes(permute: Callable[..., None]) -> Callable[..., None]:
-    def wrong(leaf: Leaf, *rest: Any) -> None:
-        if leaf.output.array.name == "t":
-            permute(leaf, *rest)
+def only_writes(rebuilt: Callable[..., object]) -> Callable[..., object]:
+    def wrong(leaf: Leaf, chain: object, output: object, _: object) -> object:
+        return rebuilt(leaf, chain, output, leaf.inputs)
 
     return wrong
 
@@ -578,7 +577,7 @@ SABOTAGED: dict[str, tuple[str, str, object, str, Callable[[Any], object]]] = {
         "copy_nest",
         unguarded_out,
     ),
-    "only the writes follow the layout": (TRANSPOSED, "swap_dims@t:0", layout, "_permute", only_writes),
+    "only the writes follow the layout": (TRANSPOSED, "swap_dims@t:0", dimensions, "rebuilt", only_writes),
 }
 
 

@@ -20,7 +20,7 @@ from pdojo.errors import IllegalMove, UsageError
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.passes import run_pass
 from pdojo.transforms.game import Game
-from pdojo.transforms.mapping.cpu import Vectorize
+from pdojo.transforms.mapping.cpu import Parallelize, Vectorize
 from pdojo.transforms.promises import Promises
 from pdojo.transforms.structure.fusion import JoinScopes
 
@@ -133,6 +133,7 @@ def test_a_move_in_place_that_breaks_a_condition_is_taken_back(
         text = game.program.text
         with monkeypatch.context() as patched:
             patched.setattr(Conditions, "broken", broken)
+            patched.setattr(Parallelize, "promises", replace(Parallelize.promises, conditions=False))
             assert not builder.attempt("parallelize", "t:0")
         assert game.program.text == text
         assert builder.attempt("parallelize", "t:0")

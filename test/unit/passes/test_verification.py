@@ -64,7 +64,7 @@ def test_a_program_of_another_meaning_is_found(monkeypatch: pytest.MonkeyPatch) 
         return None
 
     monkeypatch.setattr(ReuseDims, "check", nothing)
-    monkeypatch.setattr("pdojo.transforms.legality.judge.breach", nothing)
+    monkeypatch.setattr("pdojo.transforms.legality.faults.breach", nothing)
     wrong = rows(4096, 1000, "tile_scope@e:1{size=30}", "reuse_dims@e:0")
     decision = verify_moves(wrong)
     assert decision.said == "exact oracle at reduced sizes (1000 as 100, 4096 as 3): another meaning"

@@ -22,8 +22,9 @@ SOURCES = sorted(file for part in ("pdojo", "tools", "qa", "benchmarks") for fil
 NO_MODULES = {
     *(MACHINES, TRANSFORMATIONS, BACKENDS, KINDS, PROPOSALS, STRATEGIES),
     *("pdojo.shared_bytes", "pdojo.thread_bytes", "pdojo.stack_bytes", "pdojo.workspace_bytes"),
+    *("pdojo.gru", "pdojo.lstm", "pdojo.lstm.default"),
 }
-"""Groups of entry points, and attributes of functions."""
+"""Groups of entry points, attributes of functions, and operators that `pdojo.torch` declares to PyTorch."""
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("**/*.md"), *(ROOT / "benchmarks/results").glob("**/*.md")])
 
 

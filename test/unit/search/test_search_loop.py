@@ -125,7 +125,7 @@ def test_budgets() -> None:
     assert len(search(start(), TextCosts(), Downhill(), Edges(), Budget(0), 1).history) == 1
     with pytest.raises(UsageError, match="needs a budget"):
         Budget()
-    with pytest.raises(UsageError, match="not negative"):
+    with pytest.raises(UsageError, match="at least 0"):
         Budget(-1)
     with pytest.raises(UsageError, match="64 bits"):
         search(start(), TextCosts(), Downhill(), Edges(), Budget(1), 2**63)

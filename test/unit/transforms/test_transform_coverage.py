@@ -74,6 +74,12 @@ ELSEWHERE = {
         (name, "in its declaration promises more"): "layouts of the kernel's own buffers change, which backends align"
         for name in ("swap_dims", "tile_dim", "collapse_dims", "pad_dim", "unpad_dim", "materialize_dims")
     },
+    ("async_copy", "depends on sizes"): "vectors whose lanes are so far apart are refused where the game starts",
+    **{
+        (name, "of the lanes of"): "layouts of the kernel's own buffers change; strides of callers' arrays have sizes"
+        for name in ("swap_dims", "tile_dim", "collapse_dims", "pad_dim", "unpad_dim", "materialize_dims")
+    },
+    ("unroll", " has no "): "every machine has unrolled scopes",
     ("unstage", "is indexed by"): "a copy nest that is a loop would index the registers already",
 }
 """Reasons of a transformation, or of all, that no lit test can show, by a part of them."""

@@ -9,7 +9,7 @@ pdojo.kernel @input(in x %x: memref<8xf32>) {
 
 // -----
 
-// CHECK: array 'y' needs static extents of at least 1, not [?]
+// CHECK: array 'y' has the extent '?', but the kernel says no size for it
 pdojo.kernel @extents(out y %y: memref<?xf32>) {
   pdojo.scope %i = 8 {
     pdojo.op %y[%i] = 1.000000e+00 : f32
