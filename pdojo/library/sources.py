@@ -116,6 +116,8 @@ class KernelSource:
 
     def _prepared(self, kernel: KernelOp) -> KernelOp:
         """A copy without constants, which operators compute in each call, and with the permitted classes."""
+        if sizes := kernel.known_sizes():
+            raise UsageError(f"'{self.title}' leaves its size {min(sizes)} to callers; a library has constant sizes")
         found = kernel.clone()
         found.properties.pop("constants", None)
         for buffer in (*found.buffers(), *found.guests()):

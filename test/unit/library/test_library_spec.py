@@ -225,6 +225,15 @@ def test_kernels_of_files(tmp_path: Path) -> None:
     assert entries[1].arrays[0].shape == (7, 3)
 
 
+def test_kernels_whose_sizes_callers_give_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "own.pdojo").write_text(
+        "kernel twice(x) -> (y)\nsize N in 1..8\nx f32 [N] heap\ny f32 [N] heap\n\nN y[{0}] = x[{0}] + x[{0}]\n"
+    )
+    spec = spec_of({**GOOD, "operators": [{"kernel": "own.pdojo"}]}, "spec.toml", tmp_path)
+    with pytest.raises(UsageError, match="'twice' leaves its size N to callers"):
+        entries_of(spec)
+
+
 def test_numerics_and_constants() -> None:
     row = {"kernel": "softmax", "shapes": ["4x8"], "numerics": ["contract"]}
     (entry,) = entries_of(spec_of({**GOOD, "operators": [row]}, "spec.toml", Path()))
