@@ -41,7 +41,7 @@ def _used(expressions: tuple[Expr, ...]) -> tuple[tuple[int, ...], tuple[Lookup,
 
 
 @lru_cache(maxsize=1 << 14)
-def _map(index: tuple[Expr, ...], dims: tuple[Atom, ...], symbols: tuple[Size, ...] = ()) -> AffineMapAttr:
+def _map(index: tuple[Expr, ...], dims: tuple[Atom, ...], symbols: tuple[Size, ...]) -> AffineMapAttr:
     """A map as an attribute; equal maps are mostly one object, which makes comparing operations fast."""
     positions: dict[Atom, int] = {atom: position for position, atom in enumerate(dims)}
     positions |= {atom: position for position, atom in enumerate(symbols)}

@@ -69,15 +69,21 @@ def _verify_sizes(kernel: KernelOp) -> None:
             fail(kernel, f"size '{name}' reaches {size.high}, which is at least 2^62")
 
 
+def _kernel_around(operation: Operation) -> KernelOp | None:
+    """The kernel around an operation and its scopes; None if there is none."""
+    around = operation.parent_op()
+    while isinstance(around, ScopeOp):
+        around = around.parent_op()
+    return around if isinstance(around, KernelOp) else None
+
+
 def _named_sizes(operation: BufferOp | ScopeOp | StatementOp) -> list[Size]:
     """The sizes that an operation's symbols stand for; fails for a name that is no size of the kernel."""
     names = () if "sizes" not in operation.properties or operation.sizes is None else names_of(operation.sizes)
     if not names:
         return []
-    kernel = operation.parent_op()
-    while isinstance(kernel, ScopeOp):
-        kernel = kernel.parent_op()
-    known = kernel.known_sizes() if isinstance(kernel, KernelOp) else {}
+    kernel = _kernel_around(operation)
+    known = {} if kernel is None else kernel.known_sizes()
     for name in names:
         if name not in known:
             fail(operation, f"the kernel has no size '{name}'; its sizes: {', '.join(known) or 'none'}")
@@ -373,10 +379,8 @@ def _verify_maps(op: StatementOp) -> None:
 
 def _verify_lookup(op: StatementOp, lookup: LookupAttr, dims: int) -> None:
     """Check that a lookup names a table of the kernel, and uses dimensions below `dims` only."""
-    kernel, name, places = op.parent_op(), lookup.table.data, lookup.map.data.results
-    while isinstance(kernel, ScopeOp):
-        kernel = kernel.parent_op()
-    table = kernel.known_tables().get(name) if isinstance(kernel, KernelOp) else None
+    kernel, name, places = _kernel_around(op), lookup.table.data, lookup.map.data.results
+    table = None if kernel is None else kernel.known_tables().get(name)
     if table is None:
         fail(op, f"indirection is not supported: an index may read tables of the kernel only, and '{name}' is none")
     if len(places) != 1 or any(d >= dims for d in places[0].used_dims()):
