@@ -198,9 +198,11 @@ def simplified(guard: Expr, extents: Sequence[int]) -> Expr:
             # q floordiv d <= rest iff q <= d * rest + d - 1.
             rest = guard + Expr(0, ((atom, 1),))
             return rest * atom.divisor + (atom.divisor - 1) - atom.numerator
+    known = {atom for atom, _ in guard.terms}
     for factor in sorted({abs(c) for _, c in guard.terms if abs(c) > 1}, reverse=True):
         quotient = floordiv(guard, factor, extents)
-        if quotient.variables() < guard.variables() and not any(isinstance(atom, Div) for atom, _ in quotient.terms):
+        new = (atom for atom, _ in quotient.terms if isinstance(atom, Div) and atom not in known)
+        if quotient.variables() < guard.variables() and not any(new):
             return quotient
     return guard
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pdojo.dialect.affine import Expr, Size, const, lookups_in, var
+from pdojo.dialect.affine import Expr, Size, const, lookups_in, modulo, var
+from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.nest import Buffer, Node, Scope, fact, leaves_of
 
@@ -37,6 +38,30 @@ def extent_and_guard(scope: Scope) -> tuple[Expr, tuple[Expr, ...]]:
         if low >= 1 and high == scope.extent:
             return extent, (*scope.guard[:position], *scope.guard[position + 1 :])
     return const(scope.extent), scope.guard
+
+
+def run_time_extent(scope: Scope) -> tuple[Expr, Expr] | None:
+    """The number of iterations as an expression of sizes, and the constraint that states it; None if it is constant."""
+    for constraint in scope.guard:
+        extent = bound_of(constraint, scope.depth)
+        if extent is not None and extent.terms:
+            low, high = extent.bounds(())
+            if low >= 0 and high == scope.extent:
+                return extent, constraint
+    return None
+
+
+def is_plain(scope: Scope) -> bool:
+    """True if all iterations of a sequential scope run: no guard but the one that states an extent of sizes."""
+    found = run_time_extent(scope)
+    is_full = not scope.guard or (found is not None and scope.guard == (found[1],))
+    return scope.mapping is Mapping.SEQUENTIAL and is_full
+
+
+def is_whole(scope: Scope, size: int) -> bool:
+    """True if the iterations of a scope are whole tiles of `size` iterations, for all sizes of the kernel."""
+    found = run_time_extent(scope)
+    return scope.extent % size == 0 and (found is None or modulo(found[0], size, ()) == const(0))
 
 
 def buffers_of(root: Node) -> frozenset[Buffer]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.dialect.view.nodes import is_plain, is_whole
 from pdojo.passes.common.builder import PassBuilder
 
 MOST_STRAIGHT = 32
@@ -56,7 +56,7 @@ class ContractionShape:
 
 def contraction_shape(leaf: Leaf) -> ContractionShape | None:
     """The shape of an accumulation in plain loops; None for other statements, and in mapped or guarded loops."""
-    plain = all(s.mapping is Mapping.SEQUENTIAL and not s.guard for s in leaf.chain)
+    plain = all(map(is_plain, leaf.chain))
     return ContractionShape(leaf) if plain and has_terms(leaf) else None
 
 
@@ -149,8 +149,21 @@ def peel(builder: PassBuilder, sums: Sequence[str], depth: int, after: int, why:
     scope = builder.loop(main, depth)
     if after in (0, scope.extent):
         return [list(sums)]
+    return _peel(builder, sums, scope, why, after=after)
+
+
+def peel_tiles(builder: PassBuilder, sums: Sequence[str], depth: int, size: int, why: str) -> list[list[str]]:
+    """`peel` after the last whole tile of `size` iterations of a loop whose extent depends on sizes."""
+    scope = builder.loop(sums[0], depth)
+    if size < 2 or size > scope.extent or is_whole(scope, size):
+        return [list(sums)]
+    return _peel(builder, sums, scope, why, multiple=size)
+
+
+def _peel(builder: PassBuilder, sums: Sequence[str], scope: Scope, why: str, **cut: int) -> list[list[str]]:
+    main = sums[0]
     before = accumulations(builder, main)
-    if not builder.attempt("peel_scope", scope, f"{why}; the rest by itself", after=after):
+    if not builder.attempt("peel_scope", scope, f"{why}; the rest by itself", **cut):
         return [list(sums)]
     return [list(sums), [i for i in accumulations(builder, main) if i not in before]]
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pdojo.dialect.affine import var
-from pdojo.dialect.attributes import Intent, Mapping
+from pdojo.dialect.attributes import Intent
 from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.dialect.view.nodes import is_plain, is_whole, run_time_extent
 from pdojo.dialect.view.storage import accesses_of, physical_index
 from pdojo.errors import LocationError
 from pdojo.passes.common.builder import PassBuilder
@@ -153,6 +154,20 @@ def tile(builder: PassBuilder, scope: Scope | str, size: int, why: str) -> Tiles
     return Tiles(*(scope.id for scope in builder.nest.scopes if scope.id not in known))
 
 
+def peel_rest(builder: PassBuilder, scope: Scope, size: int, why: str) -> bool:
+    """Peel off the iterations after the last whole tile of `size` iterations; returns True if there are any.
+
+    Raises IllegalMove if that is refused, or if there is no whole tile.
+    """
+    if is_whole(scope, size):
+        return False
+    if run_time_extent(scope) is None:
+        builder.make("peel_scope", scope, why, after=scope.extent // size * size)
+    else:
+        builder.make("peel_scope", scope, why, multiple=size)
+    return True
+
+
 def is_copy(leaf: Leaf) -> bool:
     """True for a statement that copies elements."""
     return leaf.function is None and leaf.accumulate is None and len(leaf.reads) == len(leaf.inputs) == 1
@@ -200,10 +215,9 @@ def _flat_pairs(builder: PassBuilder) -> _Pairs:
 def _only_child(scope: Scope) -> Scope | None:
     child = scope.children[0]
     alone = len(scope.children) == 1 and isinstance(child, Scope)
-    plain = scope.mapping is Mapping.SEQUENTIAL and not scope.guard
-    if not alone or not plain or not isinstance(child, Scope):
+    if not alone or not is_plain(scope) or not isinstance(child, Scope):
         return None
-    return child if child.mapping is Mapping.SEQUENTIAL and not child.guard else None
+    return child if is_plain(child) else None
 
 
 def _only_child_of(builder: PassBuilder, identifier: str) -> Scope:

@@ -15,7 +15,7 @@ from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Leaf, Scope
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.contraction import contraction_shape, spatial_loops
-from pdojo.passes.common.loops import isolate, jam, reorder
+from pdojo.passes.common.loops import isolate, jam, peel_rest, reorder
 from pdojo.passes.common.sums import split_terms
 from pdojo.passes.cpu.contraction import MOST_TERMS
 from pdojo.passes.cpu.threads import small
@@ -114,11 +114,9 @@ def _rows_around(leaf: Leaf) -> Scope | None:
 def _join(builder: PassBuilder, identifier: str) -> bool:
     loop = builder.scope(identifier)
     why = f"{ROWS} rows at a time: a vector of results is loaded and stored once for all"
-    whole = loop.extent // ROWS * ROWS
-    if whole < loop.extent:
-        builder.make("peel_scope", loop, why, after=whole)
+    peel_rest(builder, loop, ROWS, why)
     loop = builder.find_scope(identifier)
-    if loop is None or whole <= ROWS:
+    if loop is None or loop.extent <= ROWS:
         return False
     jam(builder, loop, ROWS, why)
     return True

@@ -16,6 +16,7 @@ from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.rules.lanes import Stride, lane_stride, linear_address
 from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.dialect.view.nodes import is_whole, run_time_extent
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.contraction import (
     MOST_STRAIGHT,
@@ -28,6 +29,7 @@ from pdojo.passes.common.contraction import (
     is_bound,
     own_block,
     peel,
+    peel_tiles,
     spatial_loops,
     uses,
 )
@@ -112,6 +114,8 @@ def _tile(builder: PassBuilder, identifier: str, plan: BlockPlan) -> None:
 def _pieces(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan, why: str) -> list[str]:
     """Cut the columns, at `depth`, into whole panels and rests of at most as many vectors as a block has, or two."""
     width = plan.lanes * plan.vectors
+    if run_time_extent(builder.loop(identifier, depth)) is not None:
+        return _cut_tiles(builder, identifier, depth, (width, plan.lanes), why)
     pieces = _cut(builder, identifier, depth, width, least_rest(builder, identifier, depth, plan), why)
     rest = builder.loop(pieces[-1], depth).extent
     beyond = (-(-rest // plan.lanes) - max(2, plan.vectors)) * plan.lanes
@@ -178,6 +182,14 @@ def _cut(builder: PassBuilder, identifier: str, depth: int, size: int, least: in
     return [statement for part in peel(builder, [identifier], depth, whole, why) for statement in part]
 
 
+def _cut_tiles(builder: PassBuilder, identifier: str, depth: int, sizes: Sequence[int], why: str) -> list[str]:
+    """Peel off the rest after whole tiles of an extent known at run time, from each rest the tiles of the next size."""
+    pieces = [identifier]
+    for size in dict.fromkeys(sizes):
+        pieces[-1:] = [s for part in peel_tiles(builder, pieces[-1:], depth, size, why) for s in part]
+    return pieces
+
+
 def _columns(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan, why: str, *, whole: bool) -> None:
     """Tile one piece of the columns: [outer, columns, rows] to [outer, panels, rows, vectors, lanes]; then its rows.
 
@@ -185,20 +197,31 @@ def _columns(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan,
     """
     extent = builder.loop(identifier, depth).extent
     width, height = plan.lanes * plan.vectors, plan.height
-    tiled = extent % width == 0 and extent > width
+    tiled = is_whole(builder.loop(identifier, depth), width) and extent > width
     if tiled:
         builder.make("tile_scope", builder.loop(identifier, depth), why, size=width)
     else:
         vectors = -(-extent // plan.lanes)
-        height = tallest(builder.game.machine, vectors, masked=extent % plan.lanes > 0)
+        masked = not is_whole(builder.loop(identifier, depth), plan.lanes)
+        height = tallest(builder.game.machine, vectors, masked=masked)
     inner = depth + tiled
     builder.make("tile_scope", builder.loop(identifier, inner), f"vectors of {plan.lanes} lanes", size=plan.lanes)
     for position in (inner + 1, inner):
         builder.make("swap_scopes", builder.loop(identifier, position), "a block is rows of vectors")
     _pack(builder, identifier, inner, plan, whole=whole)
     _pack_rows(builder, identifier, inner, plan)
+    if run_time_extent(builder.loop(identifier, inner)) is not None:
+        heights = [height, height // 2]
+        for piece in _cut_tiles(builder, identifier, inner, heights, why):
+            _block(builder, piece, inner, _height_of(builder.loop(piece, inner), heights), why)
+        return
     for piece in _cut(builder, identifier, inner, height, 1, why):
         _block(builder, piece, inner, height, why)
+
+
+def _height_of(rows: Scope, heights: Sequence[int]) -> int:
+    """The greatest height whose whole blocks are all rows of a piece; 1 for the last rows."""
+    return next((height for height in heights if height > 1 and is_whole(rows, height)), 1)
 
 
 def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan, *, whole: bool) -> None:

@@ -41,7 +41,7 @@ from pdojo.passes.common.contraction import (
     tiles_of,
     uses,
 )
-from pdojo.passes.common.loops import reorder
+from pdojo.passes.common.loops import peel_rest, reorder
 from pdojo.passes.common.units import ProductUnit, dot_units
 from pdojo.passes.cpu.threads import balance, work
 
@@ -186,10 +186,8 @@ def _tile(builder: PassBuilder, identifier: str, unit: ProductUnit) -> bool:
 
 def _whole(builder: PassBuilder, identifier: str, depth: int, size: int, plan: DotPlan) -> None:
     """Peel off the part of the loop at `depth` that fills no tile, into its own nest."""
-    scope = builder.loop(identifier, depth)
-    if scope.extent % size == 0:
+    if not peel_rest(builder, builder.loop(identifier, depth), size, f"{plan.why}; the rest without it"):
         return
-    builder.make("peel_scope", scope, f"{plan.why}; the rest without it", after=scope.extent // size * size)
     for around in reversed(range(depth)):
         builder.make("split_scopes", builder.loop(identifier, around), "the rest by itself", after=1)
 
@@ -201,11 +199,9 @@ def _cut_terms(builder: PassBuilder, identifier: str, plan: DotPlan) -> list[str
     others = [s for s in chain[spatial:] if s != plan.group]
     reorder(builder, identifier, [*chain[:spatial], *others, plan.group])
     terms, size = builder.loop(identifier, -1), plan.unit.terms
-    if terms.extent % size == 0:
-        return [identifier]
     before = accumulations(builder, identifier)
-    why = f"{plan.why}; the last terms without it"
-    builder.make("peel_scope", terms, why, after=terms.extent // size * size)
+    if not peel_rest(builder, terms, size, f"{plan.why}; the last terms without it"):
+        return [identifier]
     for depth in reversed(range(spatial, spatial + len(others))):
         builder.make("split_scopes", builder.loop(identifier, depth), "the last terms later", after=1)
     return [identifier, *(i for i in accumulations(builder, identifier) if i not in before)]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pdojo.dialect.affine import Expr
-from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.dialect.view.nodes import is_plain
 from pdojo.math.functions import FUNCTIONS
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.contraction import spatial_loops
@@ -75,7 +75,7 @@ def _statement(leaf: Leaf, nest: Scope, depth: int) -> Leaf | None:
     inner: Leaf | Scope = nest
     loops: list[Scope] = []
     while isinstance(inner, Scope):
-        if len(inner.children) > 1 or inner.mapping is not Mapping.SEQUENTIAL or inner.guard:
+        if len(inner.children) > 1 or not is_plain(inner):
             return None
         loops.append(inner)
         inner = inner.children[0]

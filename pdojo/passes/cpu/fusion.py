@@ -9,6 +9,7 @@ from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.dialect.view.nodes import is_plain
 from pdojo.dialect.view.storage import physical_shape
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.dimensions import Dimension, indices, loop_variable, spread
@@ -87,7 +88,7 @@ def _interchangeable(leaf: Leaf) -> int:
     """Number of outermost loops that are perfectly nested."""
     plain = 0
     for scope in leaf.chain:
-        if scope.mapping is not Mapping.SEQUENTIAL or scope.guard:
+        if not is_plain(scope):
             break
         plain += 1
         if len(scope.children) > 1:
@@ -155,7 +156,7 @@ def _related(builder: PassBuilder, leaf: Leaf) -> list[str]:
     single = [
         s for s in builder.nest.children if isinstance(s, Scope) and s.extent == loop.extent and is_vector_loop(s)
     ]
-    alike = [s for s in single if s.mapping is Mapping.SEQUENTIAL and not s.guard]
+    alike = [s for s in single if is_plain(s)]
     found, names = {loop.id}, {a.array.name for a in leaf.accesses}
     size = 0
     while size != len(found):

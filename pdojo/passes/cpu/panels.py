@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from itertools import takewhile
 from math import gcd, prod
 
-from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Leaf, Scope, leaves_of
+from pdojo.dialect.view.nodes import is_plain
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.dimensions import Dimension, indexed_by, indices, loop_variable, spread
-from pdojo.passes.common.loops import isolate, reorder, tile
+from pdojo.passes.common.loops import isolate, peel_rest, reorder, tile
 from pdojo.passes.cpu.block_plans import WAYS
 from pdojo.passes.cpu.columns import SMALL
 from pdojo.passes.cpu.threads import EVEN, balance
@@ -76,7 +76,7 @@ def _family(builder: PassBuilder, leaf: Leaf) -> ColumnFamily | None:
         if len(column) != 1 or any(len(loops) != 1 for loops in outer):
             continue
         depth = column[0].depth
-        if not all(s.mapping is Mapping.SEQUENTIAL and not s.guard for s in other.chain) or builder.is_sealed(other):
+        if not all(map(is_plain, other.chain)) or builder.is_sealed(other):
             return None
         if not _is_along(other, depth):
             return None
@@ -182,12 +182,9 @@ def _indexed(builder: PassBuilder, statements: Sequence[str]) -> list[Dimension]
 
 def _peeled(builder: PassBuilder, identifier: str, depth: int, size: int) -> list[str]:
     """The statement, and its copy for the columns after the whole panels, in a nest of its own."""
-    columns = builder.loop(identifier, depth)
-    whole = columns.extent // size * size
-    if whole == columns.extent:
-        return [identifier]
     before = builder.nest.by_id.keys()
-    builder.make("peel_scope", columns, WHY, after=whole)
+    if not peel_rest(builder, builder.loop(identifier, depth), size, WHY):
+        return [identifier]
     (rest,) = (leaf.id for leaf in builder.nest.leaves if leaf.id not in before)
     isolate(builder, rest, WHY)
     return [identifier, rest]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Leaf, Scope
+from pdojo.dialect.view.nodes import is_plain
 from pdojo.passes.common.builder import PassBuilder
-from pdojo.passes.common.loops import jam
+from pdojo.passes.common.loops import jam, peel_rest
 
 ROWS = 4
 """Rows at a time; an addition takes about as many cycles."""
@@ -15,18 +16,15 @@ def join_recurrences(builder: PassBuilder) -> None:
     """Compute running sums and their like for groups of `ROWS` iterations of the outermost loop."""
     loops = [node for node in builder.nest.children if isinstance(node, Scope) and _has_recurrence(node)]
     for loop in loops:
-        if loop.mapping is Mapping.SEQUENTIAL and not loop.guard and loop.extent >= ROWS * builder.game.machine.threads:
+        if is_plain(loop) and loop.extent >= ROWS * builder.game.machine.threads:
             builder.transact(lambda i=loop.id: _join(builder, i))
 
 
 def _join(builder: PassBuilder, identifier: str) -> None:
     loop = builder.scope(identifier)
     why = f"{ROWS} rows at a time: a running result waits for the one before"
-    whole = loop.extent // ROWS * ROWS
-    if whole < loop.extent:
-        builder.make("peel_scope", loop, "whole groups of rows; the rest by itself", after=whole)
-        loop = builder.scope(identifier)
-    jam(builder, loop, ROWS, why)
+    peel_rest(builder, loop, ROWS, "whole groups of rows; the rest by itself")
+    jam(builder, builder.scope(identifier), ROWS, why)
 
 
 def _has_recurrence(root: Scope) -> bool:

@@ -15,6 +15,7 @@ from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.hints import streaming_misfit
 from pdojo.dialect.rules.lanes import Stride, lane_stride, linear_address
 from pdojo.dialect.view.nest import Access, Leaf, Scope, leaves_of
+from pdojo.dialect.view.nodes import is_plain
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.loops import jam, tile
 from pdojo.passes.cpu.cost_model import cycles
@@ -74,7 +75,7 @@ def _is_of_sums(builder: PassBuilder, root: Scope) -> bool:
     loops = [child for child in root.children if isinstance(child, Scope)]
     alone = all(len(s.children) == 1 for child in loops for leaf in child.leaves for s in leaf.chain[1:])
     summed = [leaf for leaf in root.leaves if leaf.accumulate is not None]
-    plain = root.mapping is Mapping.SEQUENTIAL and not root.guard
+    plain = is_plain(root)
     return plain and alone and bool(_first_reads(builder, summed)) and not _stores(root)
 
 
@@ -100,7 +101,7 @@ def _part(builder: PassBuilder, identifier: str) -> None:
 
 def _is_single(builder: PassBuilder, loop: Scope) -> bool:
     """True for a loop whose iterations are a few vectors of arrays beyond the caches, without sums over them."""
-    if loop.mapping is not Mapping.SEQUENTIAL or loop.guard or not _first_reads(builder, loop.leaves):
+    if not is_plain(loop) or not _first_reads(builder, loop.leaves):
         return False
     vectors = all(leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR for leaf in loop.leaves)
     summed = any(not any(e.uses(loop.depth) for e in leaf.output.index) for leaf in loop.leaves)

@@ -9,9 +9,10 @@ from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.lanes import Stride, lane_stride, linear_address
 from pdojo.dialect.view.nest import Access, Leaf, Node, Scope, fact
+from pdojo.dialect.view.nodes import is_whole, run_time_extent
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.dimensions import indexed_by
-from pdojo.passes.common.loops import is_copy, tile
+from pdojo.passes.common.loops import is_copy, peel_rest, tile
 from pdojo.passes.cpu.threads import costs_threads
 from pdojo.transforms.structure.siblings import are_tied
 
@@ -154,7 +155,8 @@ def _share_accumulator(builder: PassBuilder, identifier: str, lanes: int) -> boo
     """
     scope = _parent(builder, identifier)
     whole = _whole(scope.extent, lanes)
-    if not whole or scope.extent > MEDIUM * lanes or not _reduces(builder.leaf(identifier)):
+    is_fixed = whole and run_time_extent(scope) is None
+    if not is_fixed or scope.extent > MEDIUM * lanes or not _reduces(builder.leaf(identifier)):
         return False
     return builder.transact(lambda: _accumulate(builder, identifier, lanes, whole))
 
@@ -176,12 +178,17 @@ def _accumulate(builder: PassBuilder, identifier: str, lanes: int, whole: int) -
         builder.make("tile_scope", builder.leaf(terms).chain[-2], why, size=ACCUMULATORS)
 
 
-def _whole(extent: int, lanes: int) -> int:
-    """The number of iterations before the rest of a loop over vectors; 0 if the rest is not peeled off."""
+def _group(extent: int, lanes: int) -> int:
+    """The number of iterations of a loop over vectors between whose tiles and rest it is cut; 0 if it is not cut."""
     if extent <= SHORT * lanes:
         return 0
-    size = lanes * (ACCUMULATORS if extent >= 4 * lanes * ACCUMULATORS else 1)
-    whole = extent // size * size
+    return lanes * (ACCUMULATORS if extent >= 4 * lanes * ACCUMULATORS else 1)
+
+
+def _whole(extent: int, lanes: int) -> int:
+    """The number of iterations before the rest of a loop over vectors; 0 if the rest is not peeled off."""
+    size = _group(extent, lanes)
+    whole = extent // size * size if size else extent
     if 0 < extent - whole < lanes:
         # A rest shorter than a vector takes whole vectors along.
         whole -= size
@@ -190,13 +197,16 @@ def _whole(extent: int, lanes: int) -> int:
 
 def _cut(builder: PassBuilder, identifier: str, lanes: int) -> list[str]:
     """Peel off the remainder after whole groups of vectors; returns the statements of both parts."""
-    scope = _parent(builder, identifier)
-    whole = _whole(scope.extent, lanes)
-    if not whole:
-        return [identifier]
+    scope, why = _parent(builder, identifier), "whole vectors without masks; the rest by itself"
     before = {leaf.id for leaf in builder.nest.leaves}
-    if not builder.attempt("peel_scope", scope, "whole vectors without masks; the rest by itself", after=whole):
-        return [identifier]
+    if run_time_extent(scope) is not None:
+        size = _group(scope.extent, lanes)
+        if not size or is_whole(scope, size) or not builder.attempt("peel_scope", scope, why, multiple=size):
+            return [identifier]
+    else:
+        whole = _whole(scope.extent, lanes)
+        if not whole or not builder.attempt("peel_scope", scope, why, after=whole):
+            return [identifier]
     return [identifier, *(leaf.id for leaf in builder.nest.leaves if leaf.id not in before)]
 
 
@@ -237,9 +247,7 @@ def copy_squares(builder: PassBuilder, identifier: str) -> bool:
 def _square(builder: PassBuilder, identifier: str, rows: str, size: int) -> None:
     """Cut the loop `rows` around the vectors of a copy into squares, and peel off its rest."""
     why = f"squares of {size} x {size} elements are transposed in registers"
-    loop = builder.scope(rows)
-    if loop.extent % size:
-        builder.make("peel_scope", loop, why, after=loop.extent // size * size)
+    peel_rest(builder, builder.scope(rows), size, why)
     while builder.leaf(identifier).chain[-2].id != rows:
         builder.make("swap_scopes", f"%{rows}", why)
     inner = tile(builder, rows, size, why).inner if builder.leaf(identifier).chain[-2].extent > size else rows
@@ -253,7 +261,7 @@ def _runs_along(access: Access, scope: Scope) -> bool:
 def _vectorize_piece(builder: PassBuilder, identifier: str, lanes: int) -> None:
     """Vectorise the innermost loop, several vectors at a time; reductions get as many accumulators."""
     scope = _parent(builder, identifier)
-    group = next((n for n in (ACCUMULATORS, 1) if scope.extent % (lanes * n) == 0 and scope.extent > lanes * n), 1)
+    group = next((n for n in (ACCUMULATORS, 1) if is_whole(scope, lanes * n) and scope.extent > lanes * n), 1)
     leaf = builder.leaf(identifier)
     if _reduces(leaf) and scope.extent > lanes:
         why = f"{group} vectors of {lanes} partial results"

@@ -38,6 +38,7 @@ from pdojo.transforms.api import (
     identity_value,
     place_guards,
     racing_scope,
+    run_time_extent,
     substitute_input,
     unreached,
     var,
@@ -59,18 +60,18 @@ def _reduction(site: Scope) -> Leaf | None:
     return None if any(e.uses(site.depth) for e in leaf.output.index) else leaf
 
 
-def _idle_reason(site: Scope, leaf: Leaf) -> Reason | None:
-    """The reason why guards leave a reduction empty in some iteration of the scopes around `site`; or None."""
+def _is_busy(site: Scope, leaf: Leaf) -> bool:
+    """True if guards leave terms to a reduction in every iteration of the scopes around `site`.
+
+    Without terms, the total is accumulated with a neutral element where it was untouched, perhaps out of its array.
+    """
     inside = [g for s in leaf.chain[site.depth :] for g in s.guard]
     start = {d: const(0) for d in range(site.depth, leaf.depth)}
     if all(g.substitute(start, leaf.extents).bounds(leaf.extents)[0] >= 0 for g in inside):
-        return None
+        return True
     outer = tuple(var(d) for d in range(site.depth))
     around = [g for s in site.chain[:-1] for g in s.guard]
-    idle = unreached([(leaf.extents[: site.depth], around, outer)], [(leaf.extents, leaf.guards, outer)])
-    if idle is None:
-        return None
-    return Reason("a guard excludes all terms in some iterations, which would have no total", f"iteration {idle}")
+    return unreached([(leaf.extents[: site.depth], around, outer)], [(leaf.extents, leaf.guards, outer)]) is None
 
 
 def _part_ids(identifier: str) -> list[str]:
@@ -116,7 +117,7 @@ class SplitReduction(Transformation[Scope]):
             return Reason(f"'size' must be between 1 and {site.extent}, the extent")
         if any(a.array.buffer is leaf.output.array.buffer for a in leaf.reads):
             return Reason(f"the op reads '{leaf.output.array.name}', into which it accumulates")
-        return _idle_reason(site, leaf) or self._partials_reason(program, leaf)
+        return self._partials_reason(program, leaf)
 
     def _partials_reason(self, program: Program, leaf: Leaf) -> Reason | None:
         """The reason why the partial results cannot be declared; None if they can."""
@@ -134,7 +135,13 @@ class SplitReduction(Transformation[Scope]):
         buffer = leaf.output.array.buffer
         return 0 if self._memory(buffer) is Memory.HEAP else self.size * bytes_in_memory(program, buffer)
 
-    promises: ClassVar = Promises(conditions=True, adds=adds)
+    def argues(self, program: Program, site: Scope) -> bool:
+        """True if every iteration of the scopes around has terms."""
+        leaf = _reduction(site)
+        assert leaf is not None
+        return _is_busy(site, leaf)
+
+    promises: ClassVar = Promises(conditions=argues, adds=adds)
 
     @staticmethod
     def _memory(total: Buffer) -> Memory:
@@ -195,7 +202,7 @@ class SplitReduction(Transformation[Scope]):
         )
         rewriter.insert(step, InsertPoint.at_end(inner.body.block))
         guards = [g.substitute({depth: value}, extents) for g in site.guard]
-        if site.extent % self.size:
+        if site.extent % self.size and run_time_extent(site) is None:
             guards.append(const(site.extent - 1) - value)
         place_guards(guards, chain, (depth, depth + 1), rewriter)
         rewriter.erase(site.op)
@@ -239,7 +246,14 @@ class MergeReduction(Transformation[Scope]):
     name: ClassVar[str] = "merge_reduction"
     undoes: ClassVar = True
     keeps_statements: ClassVar = False
-    promises: ClassVar = Promises(conditions=True, adds=0)
+
+    def argues(self, program: Program, site: Scope) -> bool:
+        """True if every iteration of the scopes around has terms."""
+        found = _partials(program, site)
+        assert not isinstance(found, Reason)
+        return _is_busy(site, found.step)
+
+    promises: ClassVar = Promises(conditions=argues, adds=0)
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
@@ -251,9 +265,7 @@ class MergeReduction(Transformation[Scope]):
     def check(self, program: Program, site: Scope) -> Reason | None:
         """Requires the four parts of a split reduction, and no other use of the partial results."""
         found = _partials(program, site)
-        if isinstance(found, Reason):
-            return found
-        return _idle_reason(site, found.step)
+        return found if isinstance(found, Reason) else None
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """Reassociation: the order of the sum changes."""

@@ -7,7 +7,9 @@ from 0, exactly the second. So a `Match` is a proof: each guess is restricted bo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import product
+from math import gcd
 from typing import TypeAlias
 
 from pdojo.transforms.api import (
@@ -21,7 +23,11 @@ from pdojo.transforms.api import (
     Node,
     Operation,
     Scope,
+    bound_of,
     const,
+    floordiv,
+    lookups_in,
+    simplified,
     var,
 )
 
@@ -31,16 +37,49 @@ _Parts: TypeAlias = tuple[Expr, Expr, Expr]
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Iterations `[0, at)` and `[at, total)` of a scope at `depth`."""
+    """Iterations `[0, at)` and `[at, total)` of a scope at `depth`, where 0 <= at <= total for all sizes."""
 
     depth: int
-    at: int
-    total: int
+    at: Expr
+    total: Expr
+    multiple: int = 0
+    """`at` is the greatest multiple of it within `total`, which depends on sizes; 0 if `at` is constant."""
+
+    @classmethod
+    def at_multiple(cls, depth: int, total: Expr, multiple: int) -> Cut:
+        """The cut after the last whole tile of a scope whose extent depends on sizes."""
+        return cls(depth, floordiv(total, multiple, ()) * multiple, total, multiple)
+
+    @property
+    def whole(self) -> int:
+        """The greatest extent of the whole scope."""
+        return self.total.bounds(())[1]
+
+    def greatest(self) -> tuple[int, int]:
+        """The greatest extents of both parts."""
+        second = (self.total - self.at).bounds(())[1]
+        if self.multiple:
+            return self.whole // self.multiple * self.multiple, min(second, self.multiple - 1)
+        return self.at.bounds(())[1], second
+
+    def ends(self) -> tuple[Expr, Expr, Expr]:
+        """The constraints by which the first part, the second part and the whole scope end at sizes.
+
+        They always hold if the cut is at a constant.
+        """
+        first, second = self.greatest()
+        before = (1,) * self.depth
+        counts = ((self.at, first), (self.total - self.at, second), (self.total, self.whole))
+        one, two, both = [
+            simplified(count - 1 - (var(self.depth) if most > 1 else 0), (*before, most)) for count, most in counts
+        ]
+        return one, two, both
 
     def extents(self, whole: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Extents of a chain through the first and through the second scope, from those through the whole scope."""
         before, after = tuple(whole[: self.depth]), tuple(whole[self.depth + 1 :])
-        return (*before, self.at, *after), (*before, self.total - self.at, *after)
+        first, second = self.greatest()
+        return (*before, first, *after), (*before, second, *after)
 
     def restrict(self, expression: Expr, whole: Sequence[int]) -> tuple[Expr, Expr]:
         """The restrictions of an expression over the whole scope to the first and to the second part."""
@@ -75,9 +114,10 @@ class Cut:
         return None
 
     def _guesses(self, first: Expr, second: Expr, whole: Sequence[int]) -> Iterator[Expr]:
-        if self.at > 1:
+        least, most = self.greatest()
+        if least > 1:
             yield first.substitute({}, whole)
-        if self.total - self.at > 1:
+        if most > 1:
             yield self.back(second, whole)
         if (step := second - first).is_constant:
             yield (first + var(self.depth) * step.constant).substitute({}, whole)
@@ -109,7 +149,7 @@ class Cut:
     def only(self, guard: Sequence[Expr], whole: Sequence[int], *, second: bool) -> list[Expr]:
         """The guard over the whole scope of a node that occurs in one part only."""
         own = [self.back(g, whole) if second else g.substitute({}, whole) for g in guard]
-        bound = var(self.depth) - self.at if second else const(self.at - 1) - var(self.depth)
+        bound = var(self.depth) - self.at if second else self.at - 1 - var(self.depth)
         return own if self.dead(own, whole)[0 if second else 1] else [*own, bound]
 
 
@@ -147,23 +187,55 @@ class Match:
         return node
 
 
-def match_scopes(first: Scope, second: Scope) -> Match | None:
-    """The whole scope of two neighbours; None if they are not its parts."""
-    cut = Cut(first.depth, first.extent, first.extent + second.extent)
+def match_scopes(first: Scope, second: Scope) -> tuple[Match, Cut] | None:
+    """The whole scope of two neighbours, and where it is cut; None if they are not its parts."""
     outside = [s.extent for s in first.chain[:-1]]
-    return _Matcher(cut).scopes(first, second, [*outside, cut.total])
+    for cut in _cuts(first, second):
+        one, two, both = cut.ends()
+        guards = _without(first, one), _without(second, two)
+        if guards[0] is None or guards[1] is None:
+            continue
+        found = _Matcher(cut).scopes(first, second, [*outside, cut.whole], (guards[0], guards[1]))
+        if found is not None:
+            return replace(found, guard=[*found.guard, both]), cut
+    return None
+
+
+def _without(scope: Scope, end: Expr) -> list[Expr] | None:
+    """The guard of a scope without the constraint `end`; None if the constraint restricts it and is missing."""
+    rest = [g for g in scope.guard if g != end]
+    return rest if len(rest) < len(scope.guard) or end.bounds(scope.extents)[0] >= 0 else None
+
+
+def _cuts(first: Scope, second: Scope) -> Iterator[Cut]:
+    """The places where a whole scope may be cut: a constant, and the ends of whole tiles of extents of sizes."""
+    yield Cut(first.depth, const(first.extent), const(first.extent + second.extent))
+    for at, rest in product(_ends(first), _ends(second)):
+        multiple = gcd(at.constant, *(factor for _, factor in at.terms))
+        cut = Cut(first.depth, at, at + rest, multiple)
+        # Whole tiles of no fewer than 0 iterations, so the cut is within them.
+        if multiple > 1 and cut.total.bounds(())[0] >= 0 and cut == Cut.at_multiple(first.depth, cut.total, multiple):
+            yield cut
+
+
+def _ends(scope: Scope) -> Iterator[Expr]:
+    """The possible numbers of iterations, as expressions of sizes, by the scope's guard; `Cut.ends` is the reverse."""
+    for constraint in scope.guard:
+        if not (constraint.variables() or lookups_in([constraint])):
+            yield (constraint + 1) * scope.extent
+        elif (end := bound_of(constraint, scope.depth)) is not None:
+            yield end
 
 
 @dataclass(frozen=True)
 class _Matcher:
     cut: Cut
 
-    def scopes(self, first: Scope, second: Scope, whole: list[int]) -> Match | None:
-        """Match two scopes as parts of one; `whole` are the extents of the chain down to the whole scope."""
-        guarded = bool(first.guard or second.guard)
-        guard = self.cut.unite_guards(
-            first.guard, second.guard, whole, [*self._indices(first, second)] if guarded else ()
-        )
+    def scopes(
+        self, first: Scope, second: Scope, whole: list[int], guards: tuple[Sequence[Expr], Sequence[Expr]]
+    ) -> Match | None:
+        """Match two scopes with `guards` as parts of one; `whole` are the extents down to the whole scope."""
+        guard = self.cut.unite_guards(*guards, whole, [*self._indices(first, second)] if any(guards) else ())
         if guard is None or any(self.cut.dead(guard, whole)):
             return None
         children = self._children(first.children, second.children, whole)
@@ -175,7 +247,7 @@ class _Matcher:
             for other in second.leaves:
                 if mine.output.array is not other.output.array or len(mine.chain) != len(other.chain):
                     continue
-                whole = [*mine.extents[: self.cut.depth], self.cut.total, *mine.extents[self.cut.depth + 1 :]]
+                whole = [*mine.extents[: self.cut.depth], self.cut.whole, *mine.extents[self.cut.depth + 1 :]]
                 for one, two in zip(mine.accesses, other.accesses, strict=False):
                     if one.array is two.array:
                         for a, b in zip(one.index, two.index, strict=True):
@@ -218,7 +290,7 @@ class _Matcher:
             return self._leaves(mine, other, whole)
         if isinstance(mine, Scope) and isinstance(other, Scope):
             same = mine.extent == other.extent and _facts(mine.op, _SCOPE) == _facts(other.op, _SCOPE)
-            return self.scopes(mine, other, [*whole, mine.extent]) if same else None
+            return self.scopes(mine, other, [*whole, mine.extent], (mine.guard, other.guard)) if same else None
         return None
 
     def _alone(self, node: Node, whole: list[int], *, second: bool) -> Match | None:
@@ -264,8 +336,8 @@ class _Matcher:
                 return None
 
 
-_SCOPE = frozenset(("id", "guard", "extent", "operandSegmentSizes"))
-_LEAF = frozenset(("id", "output_map", "inputs", "operandSegmentSizes"))
+_SCOPE = frozenset(("id", "guard", "extent", "sizes", "operandSegmentSizes"))
+_LEAF = frozenset(("id", "output_map", "inputs", "lookups", "sizes", "operandSegmentSizes"))
 
 
 def _facts(op: Operation, other: frozenset[str]) -> dict[str, Attribute]:

@@ -27,19 +27,23 @@ from pdojo.transforms.api import (
     StatementOp,
     Transformation,
     chain_ops,
+    const,
     describe_scope,
     fresh_id,
+    is_whole,
     move_into,
     nest_of,
     nodes_of,
     rebuilt,
     reindex,
+    run_time_extent,
     set_guard,
     set_id,
     unrolled,
     var,
 )
 from pdojo.transforms.common.ordering import displaced_buffers
+from pdojo.transforms.structure.digits import vector_lengths
 from pdojo.transforms.structure.matching import Cut, Match, match_scopes
 
 PEELED = (Mapping.SEQUENTIAL, Mapping.UNROLL)
@@ -58,12 +62,16 @@ class PeelScope(Transformation[Scope]):
     N y[{0}] = x[{0}]  -->  2 y[{0}] = x[{0}]
                             6 y[{0}+2] = x[{0}+2]
 
+    If the extent depends on sizes, `multiple` in place of `after` cuts after the last whole tile of so many iterations:
+    `peel_scope@y:0{multiple=8}` leaves `N % 8` iterations for the second scope.
+
     Legal: the order of the instances stays. Guards that always hold in a part are dropped, as are nodes that never run
     in it. Refused for mapped scopes, except unrolled ones, and if buffers that several scopes share would lose a value.
     """
 
     name: ClassVar[str] = "peel_scope"
-    after: int
+    after: int = 0
+    multiple: int = 0
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
@@ -71,23 +79,42 @@ class PeelScope(Transformation[Scope]):
         for scope in program.nest.scopes:
             if scope.mapping in PEELED and scope.extent > 1:
                 yield from ((scope, cls(at)) for at in likely_cuts(scope))
+                if run_time_extent(scope) is not None:
+                    lengths = sorted(n for n in vector_lengths(program) if 1 < n <= scope.extent)
+                    yield from ((scope, cls(multiple=n)) for n in lengths if not is_whole(scope, n))
 
     def check(self, program: Program, site: Scope) -> Reason | None:
         """Requires a scope in order and statements in both parts; storage is checked on the program after the move."""
         if site.mapping not in PEELED:
             return Reason(f"{describe_scope(site)} is mapped; unmap it first")
-        if not 0 < self.after < site.extent:
-            return Reason(f"'after' must be between 1 and {site.extent - 1}, the extent less one")
+        if (wrong := self._wrong(site)) is not None:
+            return wrong
         first, second = self._dead(site)
         for dead, which in ((first, "before"), (second, "from")):
             if site.id in dead:
-                return Reason(f"nothing runs {which} iteration {self.after}")
+                return Reason(f"nothing runs {which} iteration {self._cut(site).at.render(str)}")
         if (register := _thread_register(site)) is not None:
             return Reason(f"'{register}' is in registers of the threads inside, which would use it in two scopes")
         return None
 
+    def _wrong(self, site: Scope) -> Reason | None:
+        """The reason why a parameter does not fit the scope; None if it does."""
+        if not self.multiple:
+            good = 0 < self.after < site.extent
+            return None if good else Reason(f"'after' must be between 1 and {site.extent - 1}, the extent less one")
+        if self.after:
+            return Reason("'after' and 'multiple' are two ways to say where the scope is cut")
+        if run_time_extent(site) is None:
+            return Reason(f"the extent {site.extent} is constant: 'after' says where it is cut")
+        if not 1 < self.multiple <= site.extent:
+            return Reason(f"'multiple' must be between 2 and {site.extent}, the greatest extent")
+        return Reason(f"{self.multiple} divides every extent: no rest") if is_whole(site, self.multiple) else None
+
     def _cut(self, site: Scope) -> Cut:
-        return Cut(site.depth, self.after, site.extent)
+        found = run_time_extent(site)
+        if self.multiple and found is not None:
+            return Cut.at_multiple(site.depth, found[0], self.multiple)
+        return Cut(site.depth, const(self.after), const(site.extent))
 
     def _dead(self, site: Scope) -> tuple[set[str], set[str]]:
         """Identifiers of the nodes that never run in the first part, and of those that never run in the second."""
@@ -147,16 +174,18 @@ class PeelScope(Transformation[Scope]):
                     set_id(op, "")
         _erase_unnamed(site.op, rewriter)
         _erase_unnamed(copy, rewriter)
-        nest = nest_of(program.kernel)
-        parts = ((site.op, self.after, var(site.depth)), (copy, site.extent - self.after, var(site.depth) + self.after))
-        for op, extent, value in parts:
+        nest, cut = nest_of(program.kernel), self._cut(site)
+        ends, extents = cut.ends(), cut.greatest()
+        parts = zip((site.op, copy), extents, (var(site.depth), var(site.depth) + cut.at), ends[:2], strict=True)
+        for op, extent, value, end in parts:
             part = next(s for s in nest.scopes if s.op is op)
             op.properties["extent"] = IntegerAttr(extent, IndexType())
             chain = (*chain_ops(part), op)
             value = value.substitute({}, [s.count for s in chain])
             reindex(part.children, {site.depth: value}, chain, rewriter)
-            guard = [g.substitute({site.depth: value}, [s.count for s in chain]) for g in part.guard]
-            set_guard(op, guard, chain, rewriter)
+            rest = [g for g in part.guard if g != ends[2]]
+            guard = [g.substitute({site.depth: value}, [s.count for s in chain]) for g in rest]
+            set_guard(op, [*guard, end], chain, rewriter)
 
     def inverse(self, program: Program, site: Scope) -> Move:
         return UnpeelScope().as_move(f"%{site.id}")
@@ -195,10 +224,10 @@ class UnpeelScope(Transformation[Scope]):
         if site.mapping not in PEELED or site.mapping is not second.mapping:
             return Reason(f"{describe_scope(site)} and {describe_scope(second)} are not both sequential or unrolled")
         if match_scopes(site, second) is None:
-            return Reason("the two scopes are not the first and the last iterations of one loop loop")
+            return Reason("the two scopes are not the first and the last iterations of one loop")
         return None
 
-    def _match(self, program: Program, site: Scope) -> Match:
+    def _match(self, program: Program, site: Scope) -> tuple[Match, Cut]:
         second = program.nest.next_sibling(site)
         assert isinstance(second, Scope)
         found = match_scopes(site, second)
@@ -207,15 +236,17 @@ class UnpeelScope(Transformation[Scope]):
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Give the first scope all iterations, and the nodes of the second scope only."""
-        found = self._match(program, site)
+        found, cut = self._match(program, site)
         second = found.second
         assert isinstance(second, Scope)
-        site.op.properties["extent"] = IntegerAttr(site.extent + second.extent, IndexType())
-        _merge(found, site.extent, site.depth, chain_ops(site), rewriter)
+        site.op.properties["extent"] = IntegerAttr(cut.whole, IndexType())
+        _merge(found, cut, chain_ops(site), rewriter)
         rewriter.erase(second.op)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        return PeelScope(site.extent).as_move(f"%{site.id}")
+        _, cut = self._match(program, site)
+        peel = PeelScope(multiple=cut.multiple) if cut.multiple else PeelScope(site.extent)
+        return peel.as_move(f"%{site.id}")
 
 
 def _depends_on_place(access: Access) -> bool:
@@ -272,7 +303,7 @@ def _erase_unnamed(scope: ScopeOp, rewriter: PatternRewriter) -> None:
             _erase_unnamed(op, rewriter)
 
 
-def _merge(found: Match, at: int, depth: int, outside: Sequence[ScopeOp], rewriter: PatternRewriter) -> None:
+def _merge(found: Match, cut: Cut, outside: Sequence[ScopeOp], rewriter: PatternRewriter) -> None:
     """Turn the first of two matching scopes, inside `outside`, into the whole scope."""
     scope = found.first
     assert isinstance(scope, Scope)
@@ -282,11 +313,11 @@ def _merge(found: Match, at: int, depth: int, outside: Sequence[ScopeOp], rewrit
         node = child.node
         move_into([node.op], scope.op, rewriter)
         if child.first is None or child.second is None:
-            later = {depth: var(depth) - at} if child.first is None else {}
+            later = {cut.depth: var(cut.depth) - cut.at} if child.first is None else {}
             reindex([node], later, chain, rewriter)
             if isinstance(node, Scope):
                 set_guard(node.op, child.guard, (*chain, node.op), rewriter)
         elif isinstance(node, Leaf):
             rewriter.replace(node.op, rebuilt(node, chain, child.output, child.inputs))
         else:
-            _merge(child, at, depth, chain, rewriter)
+            _merge(child, cut, chain, rewriter)

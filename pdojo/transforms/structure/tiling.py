@@ -20,11 +20,12 @@ from pdojo.transforms.api import (
     chain_ops,
     const,
     describe_scope,
-    extent_and_guard,
     fresh_id,
+    is_whole,
     move_into,
     place_guards,
     reindex,
+    run_time_extent,
     var,
 )
 from pdojo.transforms.common.ordering import rewritten
@@ -74,7 +75,7 @@ class TileScope(Transformation[Scope]):
         for scope in program.nest.scopes:
             if scope.mapping is Mapping.SEQUENTIAL:
                 fitting = [s for s in sorted(sizes) if s < scope.extent]
-                dividing = [s for s in fitting if scope.extent % s == 0]
+                dividing = [s for s in fitting if is_whole(scope, s)]
                 yield from ((scope, cls(size)) for size in dividing or fitting)
                 if not dividing:
                     yield from ((scope, cls(size, PEEL)) for size in fitting)
@@ -91,11 +92,13 @@ class TileScope(Transformation[Scope]):
             return Reason(f"'tail' must be {GUARD} or {PEEL}, not '{self.tail}'")
         if self.tail != PEEL:
             return None
-        if site.extent % self.size == 0:
+        if is_whole(site, self.size):
             return Reason(f"{self.size} divides the extent {site.extent}: there is no tail")
         return self._peel(site).check(program, site)
 
     def _peel(self, site: Scope) -> PeelScope:
+        if run_time_extent(site) is not None:
+            return PeelScope(multiple=self.size)
         return PeelScope(site.extent - site.extent % self.size)
 
     @staticmethod
@@ -132,7 +135,7 @@ class TileScope(Transformation[Scope]):
         reindex(site.children, {depth: value}, chain, rewriter)
         extents = [op.count for op in chain]
         guards = [g.substitute({depth: value}, extents) for g in site.guard]
-        if site.extent % self.size and extent_and_guard(site)[0].is_constant:
+        if site.extent % self.size and run_time_extent(site) is None:
             guards.append(const(site.extent - 1) - value)
         place_guards(guards, chain, (depth, depth + 1), rewriter)
         rewriter.erase(site.op)
