@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,11 +193,14 @@ class LoadedKernel:
         pointers = [*(v.ctypes.data for v in views), *(self._sizes_of(views) if sizes is None else sizes)]
         size = self._workspace_bytes
         workspace = _Workspace.of(size) if size else None
-        function, threads = self._function, self.threads
         place = None if workspace is None else workspace.address
+        function = self._function
+        # Converted once: a call converts each argument otherwise, which takes longer than a small kernel.
+        kinds = cast("Sequence[Callable[[object], object]]", function.argtypes)
+        arguments = [kind(value) for kind, value in zip(kinds, (*pointers, place, self.threads), strict=True)]
 
         def run(_keep: object = (views, workspace, self)) -> None:
-            function(*pointers, place, threads)
+            function(*arguments)
 
         def run_together() -> None:
             start_threads()

@@ -40,6 +40,7 @@ from pdojo.dialect.affine import Expr
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Buffer, Nest, Scope
+from pdojo.dialect.view.nodes import run_time_extent
 from pdojo.errors import LoweringError
 
 SHARED_BYTES, THREAD_BYTES = "pdojo.shared_bytes", "pdojo.thread_bytes"
@@ -177,7 +178,15 @@ class _KernelLowering:
         self.threads.append(placeholder)
         position = len(self.threads) - 1
         self.threads[position] = self._thread_function(name, outer, scope, buffers, variables)
-        _call_team(code, name, values, self.thread_count)
+        _call_team(code, name, values, self._team(code, scope, low, high))
+
+    def _team(self, code: FunctionCode, scope: Scope, low: SSAValue, high: SSAValue) -> SSAValue:
+        """The number of threads: no more than iterations, whose number may be small if it depends on sizes."""
+        if run_time_extent(scope) is None:
+            return self.thread_count
+        count = code.emit(llvm.SubOp(high, low))
+        most = code.intrinsic("llvm.smin", [count, code.emit(llvm.SExtOp(self.thread_count, i64))], i64)
+        return code.emit(llvm.TruncOp(most, i32))
 
     def _captured(self, reach: Reach, scope: Scope) -> list[Buffer]:
         """The buffers whose addresses the threads receive."""

@@ -5,7 +5,9 @@ import pytest
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation.parser import parse_notation
 from pdojo.errors import IllegalMove
+from pdojo.transforms.apply import apply
 from pdojo.transforms.game import Game
+from pdojo.transforms.move import Move
 
 MAP = """\
 kernel k(x) -> (y)
@@ -56,6 +58,80 @@ def test_tiles_are_guarded_unless_the_size_is_a_multiple(move: str, wanted: str)
     assert tree(played) == wanted
     played.apply(f"collapse_scopes@y:{move.partition(':')[2][0]}")
     assert tree(played) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "moves", "wanted"),
+    [
+        (
+            MAP,
+            ["peel_scope@y:0{multiple=6}", "peel_scope@y#1:0{multiple=3}"],
+            "60 where (N//6*6-{0} >= 1) M y[{0},{1}] = exp(x[{0},{1}])\n"
+            "3 where (N//3-N//6*2 >= 1) M y[{0}+N//6*6,{1}] = exp(x[{0}+N//6*6,{1}])\n"
+            "2 where (N%3-{0} >= 1) M y[{0}+N//3*3,{1}] = exp(x[{0}+N//3*3,{1}])",
+        ),
+        (
+            MAP,
+            ["peel_scope@y:1{multiple=16}"],
+            "N\n"
+            "| 2048 where ((M//8)//2*16-{1} >= 1) y[{0},{1}] = exp(x[{0},{1}])\n"
+            "| 8 where ((M//8)%2 >= 1) y[{0},{1}+(M//8)//2*16] = exp(x[{0},{1}+(M//8)//2*16])",
+        ),
+        (
+            TWO.replace("{}", "N-1-{0}"),
+            ["peel_scope@y:0{multiple=5}"],
+            "N t[{0}] = exp(x[{0}])\n"
+            "60 where (N//5*5-{0} >= 1) y[{0}] = t[N-{0}-1]\n"
+            "4 where (N%5-{0} >= 1) y[{0}+N//5*5] = t[N%5-{0}-1]",
+        ),
+        (
+            TWO.replace("{}", "{0}").replace("1..64", "64..64000"),
+            ["peel_scope@y:0{after=3}"],
+            "N t[{0}] = exp(x[{0}])\n3 y[{0}] = t[{0}]\n(N-3) y[{0}+3] = t[{0}+3]",
+        ),
+    ],
+)
+def test_the_rest_of_whole_tiles_is_peeled_and_put_back(text: str, moves: list[str], wanted: str) -> None:
+    program = game(text).program
+    made = [apply(program, Move.parse(moves[0]))]
+    for move in moves[1:]:
+        made.append(apply(made[-1].program, Move.parse(move)))
+    assert made[-1].program.text.split("\n\n")[1].strip() == wanted
+    for before, each in zip([program, *(m.program for m in made)], made, strict=False):
+        assert each.inverse is not None
+        assert apply(each.program, each.inverse).program.text == before.text
+
+
+@pytest.mark.parametrize("size", [2, 3, 16, 64])
+def test_a_peeled_tail_of_tiles_is_put_back(size: int) -> None:
+    program = game(TWO.replace("{}", "{0}")).program
+    made = apply(program, Move.parse(f"tile_scope@y:0{{size={size} tail=peel}}"))
+    assert (
+        "N%2 >= 1" in made.program.text if size == 2 else f"{size - 1} where (N%{size}-{{0}} >= 1)" in made.program.text
+    )
+    assert made.inverse is not None
+    assert apply(made.program, made.inverse).program.text == program.text
+
+
+@pytest.mark.parametrize(("rest", "fits"), [("N%4", True), ("N%3+1", True), ("N%4+1", False), ("N%5", False)])
+def test_whole_tiles_are_merged_with_less_than_a_tile(rest: str, fits: bool) -> None:
+    text = f"""\
+kernel k(x) -> (y)
+size N in 1..64
+x f32 [(N+9)] heap
+y f32 [(N+9)] heap
+
+(N+9) y[{{0}}] = 0
+60 where (N//4*4-{{0}} >= 1) y[{{0}}] += x[{{0}}]
+5 where ({rest}-{{0}} >= 1) y[{{0}}+N//4*4] += x[{{0}}+N//4*4]
+"""
+    assert (game(text).moves("unpeel_scope") != []) is fits
+
+
+def test_elements_at_a_size_have_no_loop() -> None:
+    text = "kernel k(x) -> (y)\nsize N in 2..9\nx f32 [N] heap\ny f32 [N] heap\nt f32 [N, 4] heap\n\n"
+    text += "4 t[N-1,{0}] = x[0]\n4 where ({0} < 1) y[N-1] = t[N-1,{0}]\nN-1 y[{0}] = x[{0}]\n"
+    assert game(text.replace("N-1 y", "(N-1) y")).moves("reuse_dims") != []
 
 
 def test_loops_of_equal_sizes_are_joined() -> None:

@@ -265,7 +265,7 @@ y f32 [8, 3] heap
 6 3 y[{0}+2,{1}] = exp(x[{0}+2,{1}])
 """,
         "unpeel_scope@y#0:0",
-        "the two scopes are not the first and the last iterations of one loop loop",
+        "the two scopes are not the first and the last iterations of one loop",
     ),
     "parts with other arrays": (
         """kernel k(x, w) -> (y)
@@ -277,7 +277,7 @@ y f32 [8, 3] heap
 6 3 y[{0}+2,{1}] = w[{0}+2,{1}]
 """,
         "unpeel_scope@y#0:0",
-        "the two scopes are not the first and the last iterations of one loop loop",
+        "the two scopes are not the first and the last iterations of one loop",
     ),
     "parts with other constants": (
         """kernel k(x, w) -> (y)
@@ -289,7 +289,7 @@ y f32 [8, 3] heap
 6 3 y[{0}+2,{1}] = x[{0}+2,{1}] + 3
 """,
         "unpeel_scope@y#0:0",
-        "the two scopes are not the first and the last iterations of one loop loop",
+        "the two scopes are not the first and the last iterations of one loop",
     ),
     "parts with other extents inside": (
         """kernel k(x, w) -> (y)
@@ -302,7 +302,7 @@ y f32 [8, 3] heap
 6 3 y[{0}+2,{1}] = x[{0}+2,{1}]
 """,
         "unpeel_scope@y#1:0",
-        "the two scopes are not the first and the last iterations of one loop loop",
+        "the two scopes are not the first and the last iterations of one loop",
     ),
     "padding that is accessed": (
         """kernel k(x) -> (y)
