@@ -73,8 +73,8 @@ class Workload:
 
     kernel: str
     """The name of its file without the suffix."""
-    given: tuple[tuple[str, int], ...] = ()
-    """The sizes that differ from those in the file, in the file's order."""
+    given: tuple[tuple[str, int | range], ...] = ()
+    """The sizes that differ from those in the file, in the file's order; those with a range are known at run time."""
     dtype: str | None = None
     """The element type; None for the type in the file."""
     label: str = ""
@@ -88,7 +88,7 @@ class Workload:
     @cached_property
     def names(self) -> Names:
         """The values of all names in the file. Raises UsageError for sizes that the kernel does not have."""
-        values: dict[str, float | str] = dict(self.given)
+        values: dict[str, float | str | range] = dict(self.given)
         if self.dtype is not None:
             values["T"] = self.dtype
         source = Source(self.path.read_text(encoding="utf-8"), self.path.name)
@@ -100,9 +100,13 @@ class Workload:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """All parameters that are sizes, in the file's order."""
-        found = {name: self.names.values[name] for name in self.names.parameters}
-        return {name: value for name, value in found.items() if isinstance(value, int)}
+        """All parameters that are sizes, in the file's order; the greatest value of one known at run time."""
+        ranges, found = self.names.ranges, dict[str, int]()
+        for name in self.names.parameters:
+            value = ranges[name].high if name in ranges else self.names.values[name]
+            if isinstance(value, int):
+                found[name] = value
+        return found
 
     @property
     def element_type(self) -> str | None:
@@ -118,7 +122,9 @@ class Workload:
 
         names = self.names
         text = self.path.read_text(encoding="utf-8")
-        (kernel,) = parse_notation(text, self.path.name, {name: names.values[name] for name in names.parameters})
+        values = {name: names.values[name] for name in names.parameters}
+        plain = {name: value for name, value in values.items() if isinstance(value, int | float | str)}
+        (kernel,) = parse_notation(text, self.path.name, {**plain, **dict(self.given)})
         without_copies(kernel)
         # Parse again: traces store the identifiers of the program as printed.
         (kernel,) = parse_notation(print_notation(kernel), self.path.name)
@@ -126,18 +132,21 @@ class Workload:
 
     def to_json(self) -> dict[str, Any]:
         """The workload as plain data that `from_json` reads."""
-        return {"kernel": self.kernel, "given": dict(self.given), "dtype": self.dtype, "label": self.label}
+        given = {name: value if isinstance(value, int) else _range_text(value) for name, value in self.given}
+        return {"kernel": self.kernel, "given": given, "dtype": self.dtype, "label": self.label}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Workload:
         """The inverse of `to_json`."""
-        return cls(data["kernel"], tuple(data["given"].items()), data["dtype"], data["label"])
+        given = tuple((name, _size(str(value))) for name, value in data["given"].items())
+        return cls(data["kernel"], given, data["dtype"], data["label"])
 
 
 def workload(text: str, dtype: str | None = None) -> Workload:
     """The workload of `softmax`, `softmax:24576x512`, `conv:8x10x3x512x512x5,S=2`, or a label like `batchnorm_1`.
 
-    Sizes have the order of the kernel's file; trailing sizes may be left out. Raises UsageError for any other text.
+    Sizes have the order of the kernel's file; trailing sizes may be left out. A range, as in `softmax:1..4096x512`,
+    is that of a size known at run time, `8..2048/8` that of one divided by 8. Raises UsageError for any other text.
     """
     name, _, shape = text.partition(":")
     if name in PRESETS and shape:
@@ -161,21 +170,36 @@ def library_workload(argument: str, shape: str | None = None, dtype: str | None 
     return workload(f"{name}:{shape}" if shape else argument, dtype)
 
 
-def sizes_in(shape: str, kernel: str, declared: Sequence[str]) -> dict[str, int]:
+_SIZE = r"\d{1,18}(?:\.\.\d{1,18}(?:/\d{1,18})?)?"
+
+
+def _size(text: str) -> int | range:
+    """The size `128`, or the range `1..4096` or `8..2048/8`."""
+    first, _, rest = text.partition("..")
+    last, _, step = rest.partition("/")
+    return range(int(first), int(last) + 1, int(step or 1) or 1) if rest else int(first)
+
+
+def _range_text(sizes: range) -> str:
+    """The inverse of `_size` for a range."""
+    return f"{sizes[0]}..{sizes[-1]}" + f"/{sizes.step}" * (sizes.step > 1)
+
+
+def sizes_in(shape: str, kernel: str, declared: Sequence[str]) -> dict[str, int | range]:
     """The sizes in `8x64x56` and `S=2`, separated by commas; `declared` are the names of the kernel's sizes, in order.
 
     Raises UsageError, which names the kernel, for a text that is no shape of it.
     """
     order = "x".join(declared)
-    found: dict[str, int] = {}
+    found: dict[str, int | range] = {}
     for part in shape.split(","):
-        named = re.fullmatch(r"\s*(\w+)\s*=\s*(\d{1,18})\s*", part, re.ASCII)
+        named = re.fullmatch(rf"\s*(\w+)\s*=\s*({_SIZE})\s*", part, re.ASCII)
         if named is not None:
-            found[named[1]] = int(named[2])
+            found[named[1]] = _size(named[2])
             continue
-        if not re.fullmatch(r"\s*\d{1,18}(x\d{1,18})*\s*", part, re.ASCII):
+        if not re.fullmatch(rf"\s*{_SIZE}(x{_SIZE})*\s*", part, re.ASCII):
             raise UsageError(f"'{part[:60]}' is no shape; write numbers separated by x: {order}")
-        numbers = [int(number) for number in part.split("x")]
+        numbers = [_size(number.strip()) for number in part.split("x")]
         if len(numbers) > len(declared):
             raise UsageError(f"'{part}' has {len(numbers)} sizes; {kernel} has {order}")
         found |= dict(zip(declared, numbers, strict=False))

@@ -88,7 +88,11 @@ class KernelSource:
         """All sizes for a shape (`64x512`, `8x64x56,S=2`). Raises UsageError for a text that is none."""
         if not self.declared:
             raise UsageError(f"'{self.title}' has fixed sizes; leave out '{shape}'")
-        return {**self.declared, **sizes_in(shape, self.title, tuple(self.declared))}
+        given = sizes_in(shape, self.title, tuple(self.declared))
+        sizes = {name: value for name, value in given.items() if isinstance(value, int)}
+        if unknown := [name for name in given if name not in sizes]:
+            raise UsageError(f"'{shape}' gives a range for {unknown[0]}; a library has programs for constant sizes")
+        return {**self.declared, **sizes}
 
     def at(self, sizes: Mapping[str, int], dtype: str | None) -> SizedKernel:
         """The plain kernel at sizes. Raises UsageError or NotationError for impossible ones."""

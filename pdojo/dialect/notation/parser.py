@@ -70,6 +70,7 @@ class _KernelParser:
         if cursor.at_word("kernel") and cursor.peek(1).kind in (TokenKind.WORD, TokenKind.STRING) and cursor.at("(", 2):
             self._finish()
             self.header = parse_kernel_line(cursor)
+            self.header.sizes.update(self.names.ranges)
             if any(k.sym_name.data == self.header.name for k in self.kernels):
                 raise cursor.error(f"kernel '{self.header.name}' is defined twice", span=self.header.span)
         elif self.header is None:
