@@ -13,6 +13,7 @@ from pdojo.dialect.attributes import Intent
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Access, Array, Leaf, Nest, Node, Scope
+from pdojo.dialect.view.nodes import extent_of, is_plain
 
 
 def without_copies(kernel: KernelOp) -> None:
@@ -85,9 +86,9 @@ def _is_identity(leaf: Leaf) -> bool:
         return False
     (value,) = leaf.inputs
     index = tuple(var(depth) for depth in range(len(leaf.chain)))
-    shape = tuple(scope.extent for scope in leaf.chain)
+    extents = tuple(map(extent_of, leaf.chain))
     return (
         isinstance(value, Access)
-        and all(len(scope.children) == 1 and not scope.guard for scope in leaf.chain)
-        and all(a.index == index and tuple(a.array.shape) == shape for a in leaf.accesses)
+        and all(len(scope.children) == 1 and is_plain(scope) for scope in leaf.chain)
+        and all(a.index == index and a.array.buffer.extents == extents for a in leaf.accesses)
     )

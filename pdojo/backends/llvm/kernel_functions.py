@@ -9,7 +9,8 @@ attributes of the function.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping as MappingABC
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -32,15 +33,16 @@ from pdojo.backends.llvm.code import POINTER, FunctionCode, memory_type, table_s
 from pdojo.backends.llvm.control import CodeBudget, NestCode
 from pdojo.backends.llvm.idle import IdleLanes
 from pdojo.backends.llvm.memory import Reach
-from pdojo.backends.llvm.ops import StoreFenceOp
+from pdojo.backends.llvm.ops import SelectOp, StoreFenceOp
 from pdojo.backends.llvm.sharing import LOOP_FUNCTIONS, ThreadShare
 from pdojo.backends.llvm.tensor import TensorUnit
 from pdojo.backends.llvm.x86 import Features
 from pdojo.dialect.affine import Expr
+from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Buffer, Nest, Scope
-from pdojo.dialect.view.nodes import run_time_extent
+from pdojo.dialect.view.nodes import extent_of, run_time_extent
 from pdojo.errors import LoweringError
 
 SHARED_BYTES, THREAD_BYTES = "pdojo.shared_bytes", "pdojo.thread_bytes"
@@ -52,6 +54,11 @@ RUNTIME: dict[str, llvm.LLVMFunctionType] = {
     **LOOP_FUNCTIONS,
 }
 """Functions of the OpenMP runtime that lowered parallel scopes call."""
+ALONE = 10_000
+"""Fewest statement instances, vectors counted as one, that threads share if their number depends on sizes.
+
+Starting threads takes about 10 us (`pdojo.passes.cpu.cost_model.START`), and half of the instances take that long.
+"""
 
 
 def runtime_declarations() -> list[llvm.FuncOp]:
@@ -74,7 +81,7 @@ class Lowered:
 
 
 def lower_kernel(
-    nest: Nest, features: Features = frozenset(), intrinsics: Mapping[str, Intrinsic] | None = None
+    nest: Nest, features: Features = frozenset(), intrinsics: MappingABC[str, Intrinsic] | None = None
 ) -> Lowered:
     """The functions of a kernel for a processor with these features and intrinsics.
 
@@ -173,20 +180,31 @@ class _KernelLowering:
         values = [outer.reach.bases[b] for b in buffers]
         values += [self.workspace] if self.plan.thread_bytes else []
         values += [low, high, *(code.variables[v][0] for v in variables), *code.sizes.values()]
+        threads, alone = self._team(code, scope, low, high)
+        values += [] if alone is None else [alone]
         name = f"{self.nest.symbol}.parallel{len(self.threads)}"
         placeholder = llvm.FuncOp(name, llvm.LLVMFunctionType([POINTER]))
         self.threads.append(placeholder)
         position = len(self.threads) - 1
         self.threads[position] = self._thread_function(name, outer, scope, buffers, variables)
-        _call_team(code, name, values, self._team(code, scope, low, high))
+        _call_team(code, name, values, threads, alone)
 
-    def _team(self, code: FunctionCode, scope: Scope, low: SSAValue, high: SSAValue) -> SSAValue:
-        """The number of threads: no more than iterations, whose number may be small if it depends on sizes."""
-        if run_time_extent(scope) is None:
-            return self.thread_count
+    def _team(
+        self, code: FunctionCode, scope: Scope, low: SSAValue, high: SSAValue
+    ) -> tuple[SSAValue, SSAValue | None]:
+        """The number of threads, and 1 if it is one thread, else 0; None if no extent depends on sizes.
+
+        A team has no more threads than iterations, and one thread if the sizes leave little work.
+        """
+        if not any(run_time_extent(each) for each in scope.scopes):
+            return self.thread_count, None
         count = code.emit(llvm.SubOp(high, low))
         most = code.intrinsic("llvm.smin", [count, code.emit(llvm.SExtOp(self.thread_count, i64))], i64)
-        return code.emit(llvm.TruncOp(most, i32))
+        work = code.emit(llvm.MulOp(count, _work(code, scope)))
+        one = code.integer(1)
+        team = code.emit(SelectOp(code.compare("slt", work, code.integer(ALONE)), one, most))
+        alone = code.emit(SelectOp(code.compare("eq", team, one), one, code.integer(0)))
+        return code.emit(llvm.TruncOp(team, i32)), alone
 
     def _captured(self, reach: Reach, scope: Scope) -> list[Buffer]:
         """The buffers whose addresses the threads receive."""
@@ -217,7 +235,8 @@ class _KernelLowering:
         for variable in variables:
             code.variables[variable] = (slot.next(i64), 0)
         code.sizes = {name: slot.next(i64) for name in self.nest.sizes}
-        share = ThreadShare(code, low, high)
+        alone = slot.next(i64) if any(run_time_extent(each) for each in scope.scopes) else None
+        share = ThreadShare(code, low, high, alone)
         if workspace is not None:
             self._settle_thread(reach, scope, workspace, share.thread)
         for buffer, placement in self.plan.placements.items():
@@ -254,7 +273,21 @@ class _Slots:
         return root.add(llvm.LoadOp(address, kind, 8))
 
 
-def _call_team(code: FunctionCode, name: str, values: Sequence[SSAValue], threads: SSAValue) -> None:
+def _work(code: FunctionCode, scope: Scope) -> SSAValue:
+    """The statement instances of an iteration, where a vector counts as one and guards exclude none."""
+    total = code.integer(0)
+    for child in scope.children:
+        work = _work(code, child) if isinstance(child, Scope) else code.integer(1)
+        if isinstance(child, Scope) and child.mapping is not Mapping.VECTOR:
+            work = code.emit(llvm.MulOp(work, code.index(extent_of(child))))
+        total = code.emit(llvm.AddOp(total, work))
+    return total
+
+
+def _call_team(
+    code: FunctionCode, name: str, values: Sequence[SSAValue], threads: SSAValue, alone: SSAValue | None
+) -> None:
+    """Call a function of threads with the values; directly if `alone` is 1, since starting a team takes a while."""
     root = code.levels[0]
     record = root.add(llvm.AllocaOp(code.integer(len(values)), i64, 8))
     for position, value in enumerate(values):
@@ -262,8 +295,15 @@ def _call_team(code: FunctionCode, name: str, values: Sequence[SSAValue], thread
         if position:
             address = code.emit(llvm.GEPOp.from_mixed_indices(record, [position], i64))
         code.do(llvm.StoreOp(value, address, 8))
+    if alone is not None:
+        after = code.skip_unless(code.compare("ne", alone, code.integer(0)))
+        code.do(llvm.CallOp(name, record))
+        code.rejoin(after)
+    together = None if alone is None else code.skip_unless(code.compare("eq", alone, code.integer(0)))
     function = code.emit(llvm.AddressOfOp(SymbolRefAttr(name), POINTER))
     code.do(llvm.CallOp("GOMP_parallel", function, record, threads, code.integer(0, 32)))
+    if together is not None:
+        code.rejoin(together)
 
 
 def _frame(reach: Reach, buffer: Buffer, placement: Placement) -> None:

@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 
 from pdojo.backends.llvm.code import POINTER, FunctionCode
 from pdojo.backends.llvm.control import NestCode
+from pdojo.backends.llvm.ops import SelectOp
 from pdojo.dialect.view.nest import Scope
 
 PIECES, COMMON = 16, 4
@@ -35,20 +36,26 @@ class ThreadShare:
     code: FunctionCode
     low: SSAValue
     high: SSAValue
+    alone: SSAValue | None = None
+    """1 if there is no team, only the caller, else 0; None if there is a team always."""
 
     @cached_property
     def thread(self) -> SSAValue:
         """The number of the thread."""
-        return self._called("omp_get_thread_num")
+        return self._called("omp_get_thread_num", 0)
 
     @cached_property
     def team(self) -> SSAValue:
         """The number of threads."""
-        return self._called("omp_get_num_threads")
+        return self._called("omp_get_num_threads", 1)
 
-    def _called(self, function: str) -> SSAValue:
+    def _called(self, function: str, alone: int) -> SSAValue:
         root = self.code.levels[0]
-        return root.add(llvm.SExtOp(root.add(llvm.CallOp(function, return_type=i32)), i64))
+        found = root.add(llvm.SExtOp(root.add(llvm.CallOp(function, return_type=i32)), i64))
+        if self.alone is None:
+            return found
+        is_alone = self.code.compare("ne", self.alone, self.code.integer(0))
+        return self.code.emit(SelectOp(is_alone, self.code.integer(alone), found))
 
     def append(self, nest: NestCode, scope: Scope) -> None:
         """Append the code of the thread's iterations.
@@ -57,7 +64,7 @@ class ThreadShare:
         shares, since their caches may hold them.
         """
         first, last = self._share(self.thread, self.team)
-        if _has_common(scope):
+        if self.alone is None and _has_common(scope):
             self._run_pieces(nest, scope, (first, self._begin(first, last, PIECES - COMMON)))
         else:
             nest.chunk(scope, first, last)

@@ -51,6 +51,12 @@ def run_time_extent(scope: Scope) -> tuple[Expr, Expr] | None:
     return None
 
 
+def extent_of(scope: Scope) -> Expr:
+    """The number of iterations, as an expression of sizes."""
+    found = run_time_extent(scope)
+    return const(scope.extent) if found is None else found[0]
+
+
 def is_plain(scope: Scope) -> bool:
     """True if all iterations of a sequential scope run: no guard but the one that states an extent of sizes."""
     found = run_time_extent(scope)

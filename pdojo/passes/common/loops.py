@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pdojo.dialect.affine import var
+from pdojo.dialect.affine import const, var
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.nodes import is_plain, is_whole, run_time_extent
@@ -246,7 +246,7 @@ def _joint(access: Access, scope: Scope) -> int | None:
     """The dimension along which the loop runs while its child indexes the whole next one; None if there is none."""
     child = _only_child(scope)
     for dimension, (first, second) in enumerate(zip(access.index, access.index[1:], strict=False)):
-        whole = child is not None and access.array.shape[dimension + 1] == child.extent
+        whole = child is not None and access.array.buffer.extents[dimension + 1] == const(child.extent)
         rest = first - var(scope.depth)
         others = (rest, *access.index[:dimension], *access.index[dimension + 2 :])
         alone = not any(e.uses(d) for e in others for d in (scope.depth, scope.depth + 1))

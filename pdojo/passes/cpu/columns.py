@@ -13,6 +13,7 @@ from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Leaf, Scope
+from pdojo.dialect.view.nodes import run_time_extent
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.contraction import contraction_shape, spatial_loops
 from pdojo.passes.common.loops import isolate, jam, peel_rest, reorder
@@ -75,7 +76,7 @@ def _rows_outside(builder: PassBuilder, identifier: str, found: set[str]) -> boo
     machine = builder.game.machine
     results = prod(s.extent for s in leaf.chain if s.id in spatial)
     size = machine.threads * results * byte_width(leaf.output.array.dtype)
-    large = prod(s.extent for s in leaf.chain) >= small(machine)
+    large = prod(s.extent for s in leaf.chain) >= small(machine) and run_time_extent(terms) is None
     if machine.threads > 1 and large and terms.extent >= machine.threads * ROWS and size <= machine.usable_cache // 2:
         parts = split_terms(builder, identifier, machine.threads, WHY)
         for statement in (parts.zero, parts.total, parts.combined):
