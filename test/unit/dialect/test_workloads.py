@@ -10,9 +10,11 @@ import pytest
 
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.measure.arrays import random_inputs
+from pdojo.dialect.affine import Size
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.notation.bound import bound
 from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.semantics.rounding import from_interface
@@ -165,6 +167,10 @@ n f32 [4] heap
         ("softmax:S=2", None, "softmax has no size 'S'; it has RxC"),
         ("softmax:4x4", "f99", "unknown element type 'f99'"),
         ("matmul_i8", "f32", "has the element types that its name says"),
+        ("softmax:9..4x4", None, r"'R' cannot be range\(9, 5\): a size has an ascending range with a value"),
+        ("softmax:0..4x4", None, "a size runs from at least 1"),
+        ("softmax:1..64/8x4", None, "the ends of the range of 'R' are multiples of 8"),
+        ("softmax:1..x4", None, "is no shape"),
     ],
 )
 def test_wrong_workloads(text: str, dtype: str | None, said: str) -> None:
@@ -185,12 +191,62 @@ def test_sizes_without_a_program(text: str, said: str) -> None:
         workload(text).instantiate()
 
 
+@pytest.mark.parametrize(
+    ("definition", "said"),
+    [
+        ("size B = A * A", "the result of '\\*' is not linear in sizes known at run time"),
+        ("size B = 8 / A", "the result of '/' is not linear in sizes known at run time"),
+        ("size B = A / 2", "A is no multiple of 2 for all sizes"),
+        ("size B = 3 - A", "the size B may be -5, less than 0"),
+        ("number B = 1 / A", "the result of '/' is not linear"),
+        ("number B = A", "the number 'B' depends on A, known at run time only"),
+        ("number B = A * 0.5", "a size known at run time is no part of a broken number"),
+    ],
+)
+def test_names_that_cannot_follow_from_a_range(definition: str, said: str) -> None:
+    text = f"size A = 4\n{definition}\n\nkernel k(x) -> (y)\nx f32 [A] heap\ny f32 [A] heap\n\nA y[{{0}}] = x[{{0}}]\n"
+    with pytest.raises(NotationError, match=said):
+        parse_notation(text, given={"A": range(1, 9)})
+
+
 def test_workloads_travel_as_data() -> None:
     found = workload("conv:2x3,S=2", "bf16")
     assert Workload.from_json(found.to_json()) == found
     assert list(found.sizes.items())[:3] == [("N", 2), ("O", 3), ("C", 64)]
     assert (found.sizes["S"], found.element_type, found.label) == (2, "bf16", "conv:2x3,S=2 bf16")
     assert workload("batchnorm_1").sizes["H"] == 2048
+
+
+def test_ranges_are_sizes_known_at_run_time() -> None:
+    found = workload("softmax:1..4096x8..2048/8")
+    assert Workload.from_json(found.to_json()) == found
+    assert found.sizes == {"R": 4096, "C": 2048}
+    text = print_notation(found.instantiate())
+    assert text.startswith("kernel softmax(x) -> (y)\n")
+    assert "size R in 1..4096\nsize C in 8..2048 multiple 8\nx f32 [R, C] heap" in text
+    # Copies of whole arrays are left out, as they are for constant sizes.
+    assert "u f32" not in text
+
+
+def test_sizes_follow_from_ranges() -> None:
+    text = print_notation(workload("conv:1x2x3x8..64x9,P=1,S=2,K=3").instantiate())
+    assert "size H in 8..64\n" in text
+    assert "y f32 [1, 2, ((H+1)//2), 5] heap" in text
+    assert "u f32 [1, 3, (H+2), 11] heap" in text
+    assert "1 3 H 9 u[{0},{1},{2}+1,{3}+1] = x[{0},{1},{2},{3}]" in text
+
+
+@pytest.mark.parametrize("name", kernel_names(long=False)[::3])
+def test_library_kernels_take_a_range_for_the_first_size(name: str) -> None:
+    """A kernel for a range is for each value the kernel at this value."""
+    own = Workload(name)
+    first, *others = own.sizes
+    small = {size: min(own.sizes[size], 8) for size in others}
+    kernel = Workload(name, ((first, range(2, 10, 2)), *small.items())).instantiate()
+    assert kernel.known_sizes()[first] == Size(first, 2, 8, 2)
+    for value in (2, 8):
+        constant = Workload(name, ((first, value), *small.items())).instantiate()
+        assert print_notation(bound(kernel, {first: value})) == print_notation(constant)
 
 
 @pytest.mark.slow
