@@ -1,13 +1,21 @@
 """The expert pass, and its verification, for kernels with sizes that callers give."""
 
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.llvm.executable import compile
+from pdojo.backends.measure.arrays import random_inputs
+from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation.parser import parse_notation
+from pdojo.dialect.view.build import nest_of
+from pdojo.kernels import Workload, workload
+from pdojo.kernels.reference import numpy_reference
 from pdojo.passes.scheduled_kernel import make_moves
 from pdojo.passes.verification.verify import verify_moves
 
@@ -46,6 +54,34 @@ def test_one_program_of_the_pass_serves_all_sizes() -> None:
         found_y: Any = program(x)
         wanted = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
         np.testing.assert_allclose(found_y, wanted / wanted.sum(1, keepdims=True), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("spec", "shapes"),
+    [
+        # The last shape has work for several threads.
+        ("matmul:1..128x1..96x80", [(1, 1), (5, 7), (6, 96), (13, 33), (128, 96)]),
+        ("matmul:9x1..96x1..80", [(1, 1), (7, 16), (33, 17), (96, 80)]),
+        ("layernorm:1..300x1..70", [(1, 1), (3, 16), (17, 33), (300, 70)]),
+        ("colsum:1..300x1..70", [(1, 1), (3, 16), (17, 33), (300, 70)]),
+        ("conv:1x2x3x3..20x3..20x3", [(3, 3), (4, 20), (19, 7)]),
+    ],
+)
+def test_library_kernels_at_ranges(spec: str, shapes: list[tuple[int, int]]) -> None:
+    wanted = workload(spec)
+    tuned = make_moves(wanted.instantiate(), host(), "heuristic").after
+    lanes = [scope for scope in nest_of(tuned).scopes if scope.mapping is Mapping.VECTOR]
+    # Whole tiles have no masks.
+    assert any(not scope.guard for scope in lanes)
+    program = compile(tuned, host(), threads=2)
+    ranged = [name for name, value in wanted.given if isinstance(value, range)]
+    for shape in shapes:
+        given = {**dict(wanted.given), **dict(zip(ranged, shape, strict=True))}
+        constant = Workload(wanted.kernel, tuple(given.items()))
+        inputs = random_inputs(parameters_of(nest_of(constant.instantiate())), Random().randrange(1 << 30))
+        found: Any = program(**inputs)
+        (expected,) = numpy_reference(constant)(*inputs.values())
+        np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-4)
 
 
 def test_verification_finds_a_program_that_is_wrong_for_one_size() -> None:
