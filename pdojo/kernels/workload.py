@@ -170,14 +170,14 @@ def library_workload(argument: str, shape: str | None = None, dtype: str | None 
     return workload(f"{name}:{shape}" if shape else argument, dtype)
 
 
-_SIZE = r"\d{1,18}(?:\.\.\d{1,18}(?:/\d{1,18})?)?"
+_SIZE = r"\d{1,18}(?:\.\.\d{1,18}(?:/[1-9]\d{0,17})?)?"
 
 
 def _size(text: str) -> int | range:
     """The size `128`, or the range `1..4096` or `8..2048/8`."""
     first, _, rest = text.partition("..")
     last, _, step = rest.partition("/")
-    return range(int(first), int(last) + 1, int(step or 1) or 1) if rest else int(first)
+    return range(int(first), int(last) + 1, int(step or 1)) if rest else int(first)
 
 
 def _range_text(sizes: range) -> str:

@@ -196,7 +196,7 @@ class _KernelLowering:
 
         A team has no more threads than iterations, and one thread if the sizes leave little work.
         """
-        if not any(run_time_extent(each) for each in scope.scopes):
+        if not _depends_on_sizes(scope):
             return self.thread_count, None
         count = code.emit(llvm.SubOp(high, low))
         most = code.intrinsic("llvm.smin", [count, code.emit(llvm.SExtOp(self.thread_count, i64))], i64)
@@ -235,7 +235,7 @@ class _KernelLowering:
         for variable in variables:
             code.variables[variable] = (slot.next(i64), 0)
         code.sizes = {name: slot.next(i64) for name in self.nest.sizes}
-        alone = slot.next(i64) if any(run_time_extent(each) for each in scope.scopes) else None
+        alone = slot.next(i64) if _depends_on_sizes(scope) else None
         share = ThreadShare(code, low, high, alone)
         if workspace is not None:
             self._settle_thread(reach, scope, workspace, share.thread)
@@ -271,6 +271,11 @@ class _Slots:
             address = root.add(llvm.GEPOp.from_mixed_indices(address, [self.count], i64))
         self.count += 1
         return root.add(llvm.LoadOp(address, kind, 8))
+
+
+def _depends_on_sizes(scope: Scope) -> bool:
+    """True if the number of statement instances in a scope depends on sizes."""
+    return any(run_time_extent(each) is not None for each in scope.scopes)
 
 
 def _work(code: FunctionCode, scope: Scope) -> SSAValue:
