@@ -28,6 +28,8 @@ _DATA = TemporaryDirectory(prefix="pdojo-test-")
 os.environ["PDOJO_DATABASE"] = f"{_DATA.name}/search.sqlite"
 os.environ["XDG_CACHE_HOME"] = f"{_DATA.name}/cache"
 os.environ["XDG_DATA_HOME"] = f"{_DATA.name}/data"
+# Without a compiler of the system, zig first compiles a C library for each target: once, not in every process.
+os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(Path(__file__).parents[1] / "build" / "zig"))
 # Nor does the user's terminal: tests make their own.
 os.environ["TERM"] = "xterm"
 for _name in ("COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR"):
