@@ -28,8 +28,6 @@ _DATA = TemporaryDirectory(prefix="pdojo-test-")
 os.environ["PDOJO_DATABASE"] = f"{_DATA.name}/search.sqlite"
 os.environ["XDG_CACHE_HOME"] = f"{_DATA.name}/cache"
 os.environ["XDG_DATA_HOME"] = f"{_DATA.name}/data"
-# Without a compiler of the system, zig first compiles a C library for each target: once, not in every process.
-os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(Path(__file__).parents[1] / "build" / "zig"))
 # Nor does the user's terminal: tests make their own.
 os.environ["TERM"] = "xterm"
 for _name in ("COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR"):
@@ -40,6 +38,8 @@ phases.SILENT = 3600.0
 processes.PATIENCE = 3600.0
 # Tests start the tools of the environment that runs the tests.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+# Without a compiler of the system, zig first compiles a C library for each target: once, not in every process.
+os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(Path(__file__).parents[1] / "build" / "zig"))
 
 
 LONG = Path(__file__).parent / "long.txt"
