@@ -38,6 +38,8 @@ phases.SILENT = 3600.0
 processes.PATIENCE = 3600.0
 # Tests start the tools of the environment that runs the tests.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+# Without a compiler of the system, zig first compiles a C library for each target: once, not in every process.
+os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(Path(__file__).parents[1] / "build" / "zig"))
 
 
 LONG = Path(__file__).parent / "long.txt"

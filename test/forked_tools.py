@@ -67,7 +67,7 @@ _MAINS = {name: _main(name) for name in FORKED}
 
 
 def preload() -> None:
-    """Run a tool once in this process, so that its modules are loaded and the installed dialects are known."""
+    """Run a tool in this process, so that its modules are loaded and the installed dialects are known."""
     from pdojo_tools import opt
 
     from pdojo.dialect.flow import integer_sets
@@ -78,7 +78,10 @@ def preload() -> None:
         transformation(name)
     move = ["--machine", "toy-gpu", "--apply", "tile_scope@y:1{size=2}", "--undo", "0", "--verify"]
     with redirect_stderr(StringIO()):
-        for options in (["-t", "mlir"], ["-t", "notation", *move]):
+        passes = [["-p", f"convert-pdojo-to-{dialect}"] for dialect in ("loops", "gpu", "llvm")]
+        texts = [["-t", target] for target in ("mlir", "c", "cuda", "hip", "llvm", "dot")]
+        texts.append(["--machine", "snitch", "-t", "snitch-asm"])
+        for options in (*texts, ["-t", "notation", *move], *passes):
             assert opt.main(["relu:2x4", "-o", os.devnull, *options]) == 0
     gc.collect()
     gc.freeze()

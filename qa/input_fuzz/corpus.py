@@ -19,6 +19,7 @@ from pdojo.kernels import kernel_names
 from pdojo.transforms.apply import apply, legal_moves
 from pdojo.transforms.game import Game
 from qa.random_kernels import features_for, random_text
+from qa.walks import Counts, draw
 
 MACHINES = ("toy", "toy-gpu", "toy-snitch", "x86-64-avx512", "snitch")
 """Machines for random kernels and traces."""
@@ -155,7 +156,9 @@ def _traces() -> list[str]:
     for seed in range(6):
         random, game = Random(seed), Game(parse_notation(KERNEL)[0], machine("toy"))
         for _ in range(8):
-            game.apply(random.choice(game.moves()))
+            move = draw(game.program, random, Counts())
+            if move is not None:
+                game.apply(move)
         found.append(game.trace.dump())
     return found
 
