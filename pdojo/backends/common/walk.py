@@ -200,9 +200,16 @@ def loop_bounds(scope: Scope, extents: Sequence[int]) -> LoopBounds:
 
 def _needed_inside(scope: Scope) -> list[Expr]:
     """Constraints on a scope's iterations that hold if any statement inside runs (not all of them)."""
+    if any(isinstance(child, Leaf) for child in scope.children):
+        return []
+    first, *others = (_needed_around(child) for child in scope.children)
+    return [constraint for constraint in first if all(constraint in other for other in others)]
+
+
+def _needed_around(child: Node) -> list[Expr]:
+    """Constraints on the iterations around a node that hold if any statement inside runs (not all of them)."""
     found: list[Expr] = []
-    child = scope.children[0]
-    if len(scope.children) > 1 or not isinstance(child, Scope):
+    if isinstance(child, Leaf):
         return found
     for constraint in (*child.guard, *_needed_inside(child)):
         factor = constraint.coefficient(child.depth)
