@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from differential.compiled import Arrays
 from differential.device_code import compile_kernels
 from differential.gpu_ir import Device, Memory
 from differential.library import close
+from differential.sized import values_of
 from differential.test_gpu_ir import MACHINES, lowered
 from pdojo.backends.calling.arrays import parameters_at, parameters_of
 from pdojo.backends.gpu.fibers import WAYS, Order, compilers
@@ -68,18 +69,6 @@ N
 TEXTS = {"tiles": TILED, "shared memory and trees": STAGED, "loops of the host": HOST}
 FEW: tuple[tuple[bool, Order], ...] = (WAYS[0], WAYS[4])
 """Ways to run device code that together show most races."""
-
-
-def values_of(kernel: KernelOp, blocks: tuple[int, ...]) -> Iterator[dict[str, int]]:
-    """The ends of the ranges of all sizes, the values beside them, and those around multiples of blocks."""
-    sizes = kernel.known_sizes().values()
-    for at in ("low", "high"):
-        yield {s.name: getattr(s, at) for s in sizes}
-    yield {s.name: min(s.low + s.step, s.high) for s in sizes}
-    yield {s.name: max(s.high - s.step, s.low) for s in sizes}
-    for block in blocks:
-        for more in (-1, 0, 1):
-            yield {s.name: min(max((block + more) // s.step * s.step, s.low), s.high) for s in sizes}
 
 
 @pytest.mark.skipif(not compilers(), reason="no C++ compiler")

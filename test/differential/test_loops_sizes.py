@@ -8,7 +8,7 @@ import pytest
 from differential.compiled import random_inputs
 from differential.library import close
 from differential.mlir import loops
-from differential.test_gpu_sizes import values_of
+from differential.sized import values_of
 from differential.test_loops_library import executed
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.dialect.notation.bound import bound

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pdojo.backends.common.addresses import bind
-from pdojo.dialect.affine import Expr, floordiv, var
+from pdojo.dialect.affine import Expr, floordiv, sizes_in, var
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Leaf, Node, Scope
 from pdojo.errors import LoweringError
@@ -153,11 +153,6 @@ class LoopBounds:
     """All constraints with the scope's variable: checked in each iteration of unrolled code."""
 
 
-def checked_within(scope: Scope) -> LoopBounds:
-    """Bounds that check the whole guard in each iteration, even in loops."""
-    return LoopBounds((), (), (), inner=scope.guard, own=scope.guard)
-
-
 def lanes_together(scope: Scope) -> range:
     """The lanes of a vector scope, for code that computes all of them at once: no guard may exclude one.
 
@@ -196,6 +191,19 @@ def loop_bounds(scope: Scope, extents: Sequence[int]) -> LoopBounds:
         if factor < 0 and not rest.uses(scope.depth) and constraint.bounds(extents)[0] < 0:
             highs.append(floordiv(rest, -factor, extents) + 1)
     return LoopBounds(tuple(outer), tuple(lows), tuple(highs), tuple(inner), own)
+
+
+def sized_bounds(scope: Scope, extents: Sequence[int]) -> LoopBounds:
+    """Bounds that check the guard in each iteration, but for upper bounds that depend on sizes."""
+    highs = tuple(e for e in loop_bounds(scope, extents).highs if sizes_in([e]))
+    inner = tuple(g for g in scope.guard if not (sizes_in([g]) and _is_high(g, scope.depth)))
+    return LoopBounds((), (), highs, inner=inner, own=scope.guard)
+
+
+def _is_high(constraint: Expr, depth: int) -> bool:
+    """Whether a constraint is nothing but an upper bound of the variable at a depth."""
+    factor = constraint.coefficient(depth)
+    return factor < 0 and not (constraint - var(depth) * factor).uses(depth)
 
 
 def _needed_inside(scope: Scope) -> list[Expr]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 from xdsl.builder import Builder
 from xdsl.dialects import func, memref, scf
@@ -13,12 +12,11 @@ from xdsl.dialects.builtin import BoolAttr, IndexType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from pdojo.backends.common.walk import LoopBounds, NestWalk, checked_within, loop_bounds
+from pdojo.backends.common.walk import LoopBounds, NestWalk, sized_bounds
 from pdojo.backends.loops.emitter import Constants, Indices
 from pdojo.backends.loops.functions import function_op
-from pdojo.dialect.affine import Expr, const, modulo, sizes_in
+from pdojo.dialect.affine import Expr, const, modulo
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Leaf, Nest, Scope
-from pdojo.dialect.view.nodes import extent_and_guard
 from pdojo.dialect.view.storage import granule_numbers, physical_index
 
 
@@ -132,9 +130,8 @@ class LoopBuilder(NestWalk):
     # The walk
 
     def bounds(self, scope: Scope) -> LoopBounds:
-        """Guards become conditions inside the loop, which later passes may simplify; sizes are upper bounds, too."""
-        highs = (e for e in loop_bounds(scope, self.extents).highs if sizes_in([e]))
-        return replace(checked_within(scope), highs=tuple(highs), inner=extent_and_guard(scope)[1])
+        """Guards become conditions inside the loop, which later passes may simplify, and sizes upper bounds."""
+        return sized_bounds(scope, self.extents)
 
     def upper(self, extent: int, highs: Sequence[Expr] = ()) -> SSAValue:
         """The least of an extent and of some expressions, of type index."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.calling.arrays import Parameter, parameters_of
+from pdojo.backends.calling.arrays import Parameter, parameters_at, parameters_of
 from pdojo.backends.snitch.configuration import configuration_of
 from pdojo.backends.snitch.targets import SnitchSource, snitch_source
 from pdojo.dialect.attributes import Intent
@@ -69,14 +69,26 @@ class SimulatedKernel:
     parameters: tuple[Parameter, ...]
     configuration: Configuration
 
-    def run(self, inputs: Arrays, *, limit: int = CYCLES, trace: bool = False) -> SimulatedRun:
-        """Call the kernel on arrays for all parameters that it reads.
+    def run(
+        self, inputs: Arrays, *, sizes: Mapping[str, int] | None = None, limit: int = CYCLES, trace: bool = False
+    ) -> SimulatedRun:
+        """Call the kernel on arrays for all parameters that it reads, for given sizes (None: the greatest).
 
         Outputs and free memory are poisoned before the call. Raises CycleLimit above `limit` cycles, Deadlock,
         MemoryDamage if anything but outputs, workspace and stack frame has changed, and SimulationError, their base
         class, for operations that the hardware lacks; UsageError for arrays that do not fit the interface;
         LoweringError if the arrays together do not fit the memory.
         """
+        if self.source.sizes:
+            given = dict(self.source.sizes) if sizes is None else sizes
+            known = replace(self, parameters=(*parameters_at(self.parameters, given),))
+            known = replace(known, source=replace(self.source, sizes=given))
+        else:
+            known = self
+        return known._run(inputs, limit, trace=trace)
+
+    def _run(self, inputs: Arrays, limit: int, *, trace: bool) -> SimulatedRun:
+        """`run` at the sizes of `source`."""
         places = self._places()
         memory = bytearray(np.full(self.configuration.memory_bytes // 2, _POISON).tobytes())
         memory[: len(self.program.data)] = self.program.data
@@ -104,6 +116,7 @@ class SimulatedKernel:
     def _arguments(self, places: Places, memory: bytearray) -> dict[str, int]:
         """The registers of the call; further arguments are stored on the stack."""
         addresses = [TCDM_BASE + places.arrays[name] for name in self.source.arguments]
+        addresses += self.source.sizes.values()
         if self.source.workspace_bytes:
             addresses.append(TCDM_BASE + places.workspace)
         for number, address in enumerate(addresses[_IN_REGISTERS:]):

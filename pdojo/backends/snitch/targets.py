@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from io import StringIO
 from typing import IO
@@ -47,7 +48,9 @@ class SnitchSource:
     text: str
     """The assembly text, including constants."""
     arguments: tuple[str, ...]
-    """The arrays whose addresses are the arguments, in order; a pointer to the workspace follows if there is one."""
+    """The arrays whose addresses are the first arguments, in order."""
+    sizes: Mapping[str, int]
+    """The sizes that follow, with values, here the greatest; a pointer to the workspace follows if there is one."""
     workspace_bytes: int
     """Bytes of the workspace, whose address must be a multiple of 8."""
     stack_bytes: int
@@ -69,4 +72,5 @@ def snitch_source(kernel: KernelOp, described: Machine | None = None) -> SnitchS
     print_assembly(module, text)
     arguments = tuple(b.names[0] for b in nest.buffers if b.op is None)
     workspace = plan_memory(nest).shared_bytes
-    return SnitchSource(nest.symbol, text.getvalue(), arguments, workspace, function.facts["stack_bytes"])
+    sizes = {name: size.high for name, size in nest.sizes.items()}
+    return SnitchSource(nest.symbol, text.getvalue(), arguments, sizes, workspace, function.facts["stack_bytes"])
