@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import numpy as np
 import pytest
 
-from differential.compiled import Arrays
 from differential.device_code import compile_kernels
-from differential.gpu_ir import Device, Memory
+from differential.gpu_ir import Device
 from differential.library import close
-from differential.sized import values_of
+from differential.sized import run_in_gpu_form, values_of
 from differential.test_gpu_ir import MACHINES, lowered
-from pdojo.backends.calling.arrays import parameters_at, parameters_of
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu.fibers import WAYS, Order, compilers
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation.bound import bound
 from pdojo.dialect.notation.parser import parse_notation
-from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret
-from pdojo.dialect.semantics.rounding import CARRIERS, from_interface, to_interface
 from pdojo.dialect.view.build import nest_of
 
 TILED = """\
@@ -92,18 +86,5 @@ def test_the_gpu_dialect(name: str) -> None:
     for values in values_of(kernel, (10,)):
         known = bound(kernel, values)
         inputs = random_inputs(parameters_of(nest_of(known)), 0)
-        found = run(Device(module, warp=4, seed=0), kernel, inputs, values)
+        found = run_in_gpu_form(Device(module, warp=4, seed=0), kernel, inputs, values)
         close(found, interpret(known, inputs), known)
-
-
-def run(device: Device, kernel: KernelOp, inputs: Arrays, values: Mapping[str, int]) -> Arrays:
-    """The arrays that the gpu form of a kernel writes for values of its sizes."""
-    nest = nest_of(kernel)
-    memories: dict[str, Memory] = {}
-    parameters = parameters_at(parameters_of(nest), values)
-    for p in parameters:
-        given = inputs.get(p.name)
-        memory = np.full(p.shape, np.nan, CARRIERS[p.dtype]) if given is None else from_interface(given, p.dtype)
-        memories[p.name] = Memory(np.asarray(memory), p.dtype)
-    device.call(nest.name, [*memories.values(), *values.values()])
-    return {p.name: to_interface(memories[p.name].values, p.dtype) for p in parameters if p.written}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import pdojo
 from differential.library import close
 from differential.sized import values_of
 from differential.snitch import DIVIDES
@@ -14,6 +16,7 @@ from pdojo.dialect.notation.bound import bound
 from pdojo.dialect.notation.parser import parse_notation
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
+from pdojo.errors import UsageError
 
 TEXTS = {
     "rows": """\
@@ -111,3 +114,23 @@ def test_simulated(name: str) -> None:
         known = bound(kernel, values)
         inputs = random_inputs(parameters_of(nest_of(known)), 0)
         close(loaded.run(inputs, sizes=values).outputs, interpret(known, inputs), known)
+
+
+def test_sizes_are_found_in_shapes() -> None:
+    text = """\
+kernel shifted(x) -> (y)
+size N in 1..9
+size K in 1..6
+x f64 [N, 8] heap
+y f64 [N, 8] heap
+
+N 8 y[{0},{1}] = x[{0},{1}] + K
+"""
+    (kernel,) = parse_notation(text)
+    x = np.random.default_rng(0).standard_normal((3, 8))
+    run = load(kernel, DIVIDES).run({"x": x}, sizes={"K": 5})
+    np.testing.assert_array_equal(run.outputs["y"], x + 5)
+    with pytest.raises(UsageError, match="kernel 'shifted' needs its size K, which no shape gives: K="):
+        pdojo.run(kernel, x, machine="snitch")
+    fixed = text.replace("size K in 1..6\n", "").replace("+ K", "+ N")
+    np.testing.assert_array_equal(pdojo.run(fixed, x, machine="snitch"), x + 3)

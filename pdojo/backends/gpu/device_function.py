@@ -209,13 +209,13 @@ class DeviceFunction(BlockWalk[str], LoopText):
         counts = [self._count(scope) for scope in grids[1:]]
         for position, scope in enumerate(grids):
             inner = counts[position:]
-            fixed = prod(int(count) for count in inner if count.isdecimal())
-            factors = [*(count for count in inner if not count.isdecimal()), *[str(fixed)] * (fixed != 1)]
-            divisor = factors[0] if len(factors) == 1 else f"({' * '.join(factors)})"
-            text = f"blockIdx.x / {divisor}" if factors else "blockIdx.x"
+            divisor = product_text(inner)
+            text = "blockIdx.x"
+            if divisor != "1":
+                text += f" / ({divisor})" if "*" in divisor else f" / {divisor}"
             if position:
                 text = f"{text} % {counts[position - 1]}"
-            if len(grids) == 1 or not factors:
+            if len(grids) == 1 or divisor == "1":
                 text = text.replace("blockIdx.x", "(int)blockIdx.x", 1)
             self.code.line(f"const int {variable(scope.depth)} = {text};")
         guards = [g for scope in self.launch.grids for g in scope.guard]
@@ -229,8 +229,8 @@ class DeviceFunction(BlockWalk[str], LoopText):
     def _count(self, scope: Scope) -> str:
         """The number of iterations of a grid scope: a number, or the name of a variable."""
         count = grid_count(self.code, scope)
-        if isinstance(count, int):
-            return str(count)
+        if count.isdecimal():
+            return count
         name = self.kernel.taken.fresh(f"blocks{scope.depth}")
         self.code.line(f"const int {name} = {count};")
         return name
@@ -447,12 +447,18 @@ class DeviceFunction(BlockWalk[str], LoopText):
         return names
 
 
-def grid_count(code: FunctionText, scope: Scope) -> int | str:
-    """The number of iterations of a grid scope that a launch has: a number, or a text of type int; at least 1."""
-    limits = grid_limits(scope)
+def product_text(factors: Sequence[str]) -> str:
+    """The product of numbers and of other texts."""
+    fixed = prod(int(factor) for factor in factors if factor.isdecimal())
+    texts = [factor for factor in factors if not factor.isdecimal()]
+    return " * ".join([*texts, *[str(fixed)] * (fixed != 1 or not texts)])
+
+
+def grid_count(code: FunctionText, scope: Scope) -> str:
+    """The number of iterations of a grid scope that a launch has, at least 1: a number, or a text of type int."""
+    text, limits = str(scope.extent), grid_limits(scope)
     if not limits:
-        return scope.extent
-    text = str(scope.extent)
+        return text
     for limit in limits:
         text = f"{code.prelude.use('pd_min')}({text}, {code.index(limit)})"
     return f"(int){code.prelude.use('pd_max')}(1, {text})"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from pdojo.backends.c.code import FunctionText, printable, variable
 from pdojo.backends.c.loops import LoopText
@@ -11,7 +10,7 @@ from pdojo.backends.c.names import Identifiers
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.common.placement import ALIGNMENT
 from pdojo.backends.common.walk import LoopBounds
-from pdojo.backends.gpu.device_function import DeviceFunction, KernelState, LaunchText, grid_count
+from pdojo.backends.gpu.device_function import DeviceFunction, KernelState, LaunchText, grid_count, product_text
 from pdojo.backends.gpu.homes import Workspace, workspace_of
 from pdojo.backends.gpu.launches import holds_grid
 from pdojo.backends.gpu.spelling import DeviceSpelling, Uses
@@ -99,10 +98,8 @@ class _Host(LoopText):
         entry = DeviceFunction(self.kernel, node, len(self.launches), dict(self.known)).entry()
         self.launches.append(entry)
         found, arguments = entry.launch, entry.arguments(self.kernel)
-        counts = [grid_count(self.code, scope) for scope in found.grids]
-        fixed = prod(count for count in counts if isinstance(count, int))
-        blocks = " * ".join([*(count for count in counts if isinstance(count, str)), *[str(fixed)] * (fixed != 1)])
-        launched = self.kernel.spelling.launch(entry.name, blocks or "1", found.threads, entry.shared_bytes, arguments)
+        blocks = product_text([grid_count(self.code, scope) for scope in found.grids])
+        launched = self.kernel.spelling.launch(entry.name, blocks, found.threads, entry.shared_bytes, arguments)
         for line in launched:
             self.code.line(line)
 

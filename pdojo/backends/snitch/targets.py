@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from io import StringIO
 from typing import IO
@@ -49,8 +48,8 @@ class SnitchSource:
     """The assembly text, including constants."""
     arguments: tuple[str, ...]
     """The arrays whose addresses are the first arguments, in order."""
-    sizes: Mapping[str, int]
-    """The sizes that follow, with values, here the greatest; a pointer to the workspace follows if there is one."""
+    sizes: tuple[str, ...]
+    """The sizes that follow, of 32 bits each; a pointer to the workspace follows if there is one."""
     workspace_bytes: int
     """Bytes of the workspace, whose address must be a multiple of 8."""
     stack_bytes: int
@@ -72,5 +71,6 @@ def snitch_source(kernel: KernelOp, described: Machine | None = None) -> SnitchS
     print_assembly(module, text)
     arguments = tuple(b.names[0] for b in nest.buffers if b.op is None)
     workspace = plan_memory(nest).shared_bytes
-    sizes = {name: size.high for name, size in nest.sizes.items()}
-    return SnitchSource(nest.symbol, text.getvalue(), arguments, sizes, workspace, function.facts["stack_bytes"])
+    return SnitchSource(
+        nest.symbol, text.getvalue(), arguments, (*nest.sizes,), workspace, function.facts["stack_bytes"]
+    )
