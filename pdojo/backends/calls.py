@@ -44,14 +44,15 @@ def call(kernel: KernelOp, arrays: Sequence[AnyArray], machine: Machine | None, 
 
     Raises LoweringError if this computer cannot run the kernel, UsageError for arrays that do not fit.
     """
-    parameters = parameters_of(nest_of(kernel))
+    nest = nest_of(kernel)
+    parameters = parameters_of(nest)
     if machine is None or isinstance(backend_of(machine), Compiles):
         executable = compile_for(kernel, machine)
         return executable(*arrays) if arrays else executable(**executable.random_inputs(seed))
     backend = backend_of(machine)
     backend.check_runs_here(machine)
     inputs = {} if arrays else random_arguments(parameters, seed)
-    arguments = CallArguments.of(kernel.sym_name.data, parameters, arrays, inputs)
+    arguments = CallArguments.of(kernel.sym_name.data, parameters, arrays, inputs, (*nest.sizes.values(),))
     rows = list(zip(parameters, arguments.views, strict=True))
     results = backend.call(kernel, machine, {p.name: array for p, array in rows if p.intent is not Intent.OUT})
     for parameter, array in rows:

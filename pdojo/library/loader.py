@@ -85,7 +85,7 @@ def _source(
     most = max(
         len(kernel.arrays) + 1 + len(values)
         for each in entries
-        for number, values in each.program.sequence
+        for number, _, values in each.program.sequence
         for kernel in (each.program.entries[number],)
     )
     yield f'#define PD_LIBRARY "{vendor.libraries[0]}"'
@@ -117,9 +117,9 @@ def _tables(each: LoadedEntry, n: int) -> Iterator[str]:
     program = each.program
     yield f"static const int64_t sizes_{n}[] = {{{_numbers(each.entry.sizes.values())}}};"
     yield f"static const int positions_{n}[] = {{{_numbers(chain.from_iterable(k.arrays for k in program.entries))}}};"
-    yield f"static const int values_{n}[] = {{{_numbers(chain.from_iterable(v for _, v in program.sequence))}}};"
+    yield f"static const int values_{n}[] = {{{_numbers(chain.from_iterable(v for _, _, v in program.sequence))}}};"
     yield f"static const pd_kernel kernels_{n}[] = {{"
-    counts = {number: len(values) for number, values in program.sequence}
+    counts = {number: len(values) for number, _, values in program.sequence}
     first = 0
     for number, kernel in enumerate(program.entries):
         places = f"{first}, {len(kernel.arrays)}, {int(kernel.has_workspace)}, {counts.get(number, 0)}"
@@ -128,7 +128,7 @@ def _tables(each: LoadedEntry, n: int) -> Iterator[str]:
     yield "};"
     yield f"static const pd_launch launches_{n}[] = {{"
     first = 0
-    for number, values in program.sequence:
+    for number, _, values in program.sequence:
         yield f"  {{{number}, {first}}},"
         first += len(values)
     yield "};\n"

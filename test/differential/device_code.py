@@ -28,6 +28,7 @@ def run_fibers(
     inputs: Arrays,
     *,
     described: Machine,
+    sizes: Mapping[str, int] | None = None,
     ways: Sequence[tuple[bool, Order]] = WAYS,
 ) -> list[Arrays]:
     """The arrays that the device code of a kernel writes, for each way to run it; outputs are poisoned before.
@@ -36,7 +37,8 @@ def run_fibers(
     """
     warp = described.gpu.warp_size
     made = device_text(kernel, spelling=FiberSpelling(library=warp == 32), machine=described)
-    return run_text(made.text, kernel, inputs, warp=warp, scratch=made.kernels[0].workspace.size_bytes, ways=ways)
+    scratch = made.kernels[0].workspace.size_bytes
+    return run_text(made.text, kernel, inputs, warp=warp, scratch=scratch, sizes=sizes, ways=ways)
 
 
 def run_text(
@@ -46,11 +48,12 @@ def run_text(
     *,
     warp: int,
     scratch: int,
+    sizes: Mapping[str, int] | None = None,
     ways: Sequence[tuple[bool, Order]] = WAYS,
 ) -> list[Arrays]:
     """The arrays that a text for fibers writes, which has the interface of a kernel's."""
-    symbol = Identifiers().fresh(nest_of(kernel).name)
-    return run_compiled(compile_fibers(text, warp=warp), symbol, kernel, inputs, scratch=scratch, ways=ways)
+    symbol, compiled = Identifiers().fresh(nest_of(kernel).name), compile_fibers(text, warp=warp)
+    return run_compiled(compiled, symbol, kernel, inputs, scratch=scratch, sizes=sizes, ways=ways)
 
 
 def run_compiled(
@@ -60,11 +63,12 @@ def run_compiled(
     inputs: Arrays,
     *,
     scratch: int,
+    sizes: Mapping[str, int] | None = None,
     ways: Sequence[tuple[bool, Order]] = WAYS,
 ) -> list[Arrays]:
     """The arrays that a function of a compiled text writes, which has the interface of a kernel's."""
     parameters = parameters_of(nest_of(kernel))
-    run = emulate_compiled(compiled, symbol, parameters, inputs, workspace=scratch, ways=ways)
+    run = emulate_compiled(compiled, symbol, parameters, inputs, sizes=sizes or {}, workspace=scratch, ways=ways)
     return [found for _, found in run]
 
 
@@ -76,11 +80,18 @@ class CompiledKernels:
     texts: Mapping[str, KernelText]
     """By the names of the kernels."""
 
-    def run(self, kernel: KernelOp, inputs: Arrays, *, ways: Sequence[tuple[bool, Order]] = WAYS) -> list[Arrays]:
+    def run(
+        self,
+        kernel: KernelOp,
+        inputs: Arrays,
+        *,
+        sizes: Mapping[str, int] | None = None,
+        ways: Sequence[tuple[bool, Order]] = WAYS,
+    ) -> list[Arrays]:
         """The arrays that one of the kernels writes, for each way to run it."""
         text = self.texts[nest_of(kernel).name]
         scratch = text.workspace.size_bytes
-        return run_compiled(self.code, text.nest.symbol, kernel, inputs, scratch=scratch, ways=ways)
+        return run_compiled(self.code, text.nest.symbol, kernel, inputs, scratch=scratch, sizes=sizes, ways=ways)
 
 
 def compile_kernels(kernels: Iterable[KernelOp], *, described: Machine) -> CompiledKernels:

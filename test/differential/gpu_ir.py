@@ -37,6 +37,8 @@ _INDEX: dict[str, Callable[[int, int], int]] = {
     "arith.remsi": lambda a, b: a % b,
     "arith.remui": lambda a, b: a % b,
     "arith.xori": lambda a, b: a ^ b,
+    "arith.minsi": min,
+    "arith.maxsi": max,
 }
 """Arithmetic of indices, which are never negative where they are divided."""
 _TESTS: dict[str, Callable[[int, int], bool]] = {
@@ -165,11 +167,11 @@ class Device:
             self._prepared[block] = [(op, step_of(op), tuple(op.operands), tuple(op.results)) for op in block.ops]
         return self._prepared[block]
 
-    def call(self, name: str, memories: Sequence[Memory]) -> None:
-        """Run a function on the memory of its arguments."""
+    def call(self, name: str, arguments: Sequence[Memory | int]) -> None:
+        """Run a function on the memory of its arguments; sizes are numbers."""
         block = self.functions[name].body.block
-        self.memories += memories
-        host = Thread(self, dict(zip(block.args, memories, strict=True)), None, 0)
+        self.memories += [each for each in arguments if isinstance(each, Memory)]
+        host = Thread(self, dict(zip(block.args, arguments, strict=True)), None, 0)
         for op, _ in host.run(block):
             raise DeviceError(f"the host waits at {op.name}")
 

@@ -27,7 +27,9 @@ from sample import sampled
 WITHOUT_BF16 = "xDSL's interpreter has no memory of bf16"
 
 
-def executed(module: ModuleOp, parameters: Sequence[Parameter], arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+def executed(
+    module: ModuleOp, parameters: Sequence[Parameter], arrays: dict[str, NDArray[Any]], *sizes: int
+) -> dict[str, Any]:
     """The arrays after a call of the only function."""
     interpreter = loops_interpreter(module, context())
     shaped: dict[str, ShapedArray[Any]] = {}
@@ -36,7 +38,7 @@ def executed(module: ModuleOp, parameters: Sequence[Parameter], arrays: dict[str
         values = arrays[parameter.name].ravel().tolist()
         shaped[parameter.name] = ShapedArray(TypedPtr[Any].new(values, xtype=element), list(parameter.shape))
     (function,) = (op for op in module.ops if isinstance(op, FuncOp))
-    interpreter.call_op(function.sym_name.data, tuple(shaped.values()))
+    interpreter.call_op(function.sym_name.data, (*shaped.values(), *sizes))
     return {n: np.array(s.data, arrays[n].dtype).reshape(arrays[n].shape) for n, s in shaped.items()}
 
 

@@ -117,8 +117,9 @@ class FunctionText:
         linear = self.bind(address.linear)
         if address.scaled:
             # Sizes have 64 bits, so that products that begin with one do not overflow.
-            sized = [f"{self._stride(each)}*({self.index(each.index)})" for each in address.scaled]
-            return " + ".join([*sized, *[self.text(linear)] * (linear != const(0))])
+            indexed = [(each, self.bind(each.index)) for each in address.scaled]
+            sized = [f"{self._stride(each)}*({self.text(index)})" for each, index in indexed if index != const(0)]
+            return " + ".join([*sized, *[self.text(linear)] * (linear != const(0))]) or "0"
         if not address.exchanges:
             return self.text(linear)
         most = linear.bounds(self.extents)[1] + sum(self._most(e) * e.factor for e in address.exchanges)

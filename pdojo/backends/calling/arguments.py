@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.calling.arrays import AnyArray, Parameter, check_overlap, empty_for, view
+from pdojo.backends.calling.arrays import AnyArray, Parameter, check_overlap, empty_for, parameters_at, view
 from pdojo.backends.calling.tensors import are_tensors, is_tensor, tensor_of
 from pdojo.dialect.affine import Size
 from pdojo.dialect.attributes import Intent
-from pdojo.dialect.sizes import shape_for, solve_sizes
+from pdojo.dialect.sizes import solve_sizes
 from pdojo.errors import UsageError
 
 Outputs: TypeAlias = Any
@@ -52,7 +52,7 @@ class CallArguments:
             shapes = {name: tuple(np.shape(array)) for name, array in present.items()}
             extents = {p.name: p.extents for p in parameters}
             values = solve_sizes(kernel, sizes, extents, shapes, known)
-            parameters = [replace(p, shape=shape_for(p.extents, values)) if p.extents else p for p in parameters]
+            parameters = parameters_at(parameters, values)
         given = matched(kernel, [p.name for p in parameters], arrays, named)
         missing = [p.name for p in parameters if p.name not in given and p.intent is not Intent.OUT]
         if missing:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeAlias, cast
 
@@ -14,6 +14,7 @@ from pdojo.backends.calling.tensors import array_of, dtype_of, is_tensor, tensor
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.semantics.rounding import INTERFACE
+from pdojo.dialect.sizes import shape_for
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import UsageError
 
@@ -56,6 +57,11 @@ def parameters_of(nest: Nest) -> tuple[Parameter, ...]:
         for b in interface
         if b.intent is not None
     )
+
+
+def parameters_at(parameters: Sequence[Parameter], sizes: Mapping[str, int]) -> list[Parameter]:
+    """The interface for given values of sizes."""
+    return [replace(p, shape=shape_for(p.extents, sizes)) if p.extents else p for p in parameters]
 
 
 def aligned_empty(shape: Sequence[int], dtype: np.dtype[Any], alignment: int = ALIGNMENT) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from pdojo.dialect.affine import Atom, Expr, Lookup, const, modulo
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.lookups import along
 from pdojo.dialect.view.nest import Access, Buffer, Nest, Scope
-from pdojo.dialect.view.storage import granule_numbers, physical_index, physical_shape
+from pdojo.dialect.view.storage import granule_numbers, physical_index, physical_shape, sized_strides
 from pdojo.errors import LoweringError
 
 
@@ -76,7 +76,16 @@ class Scaled:
     @property
     def divisor(self) -> int:
         """A number that certainly divides the distance."""
-        return self.factor * prod(gcd(e.constant, *(c for _, c in e.terms)) for e in self.extents)
+        return self.factor * prod(map(_divisor_of, self.extents))
+
+
+def _divisor_of(extent: Expr) -> int:
+    return gcd(extent.constant, *(c for _, c in extent.terms))
+
+
+def stride_divisors(buffer: Buffer) -> list[int]:
+    """Numbers that divide the strides, in elements, of the outer dimensions whose strides depend on sizes."""
+    return [prod(map(_divisor_of, buffer.sized[d + 1 :])) for d in range(sized_strides(buffer))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +211,3 @@ def spell(access: Access, chain: Sequence[Scope]) -> str:
     """The access in the notation, for messages: `x[{0},{1}*16+{2}]`."""
     index = ",".join(e.render(lambda d: f"{{{d}}}") for e in access.index)
     return f"{access.array.name}[{index}]"
-
-
-def refuse_sizes(nest: Nest, backend: str) -> None:
-    """Raise LoweringError for a kernel with sizes, for backends that take constant extents."""
-    if nest.sizes:
-        raise LoweringError(
-            f"{backend} takes constant extents, and the kernel has the size {next(iter(nest.sizes))}; give it a value"
-        )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pdojo.backends.common.addresses import bind
-from pdojo.dialect.affine import Expr, floordiv, var
+from pdojo.dialect.affine import Expr, floordiv, sizes_in, var
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Leaf, Node, Scope
 from pdojo.errors import LoweringError
@@ -153,11 +153,6 @@ class LoopBounds:
     """All constraints with the scope's variable: checked in each iteration of unrolled code."""
 
 
-def checked_within(scope: Scope) -> LoopBounds:
-    """Bounds that check the whole guard in each iteration, even in loops."""
-    return LoopBounds((), (), (), inner=scope.guard, own=scope.guard)
-
-
 def lanes_together(scope: Scope) -> range:
     """The lanes of a vector scope, for code that computes all of them at once: no guard may exclude one.
 
@@ -198,11 +193,31 @@ def loop_bounds(scope: Scope, extents: Sequence[int]) -> LoopBounds:
     return LoopBounds(tuple(outer), tuple(lows), tuple(highs), tuple(inner), own)
 
 
+def sized_bounds(scope: Scope, extents: Sequence[int]) -> LoopBounds:
+    """Bounds that check the guard in each iteration, but for upper bounds that depend on sizes."""
+    highs = tuple(e for e in loop_bounds(scope, extents).highs if sizes_in([e]))
+    inner = tuple(g for g in scope.guard if not (sizes_in([g]) and _is_high(g, scope.depth)))
+    return LoopBounds((), (), highs, inner=inner, own=scope.guard)
+
+
+def _is_high(constraint: Expr, depth: int) -> bool:
+    """Whether a constraint is nothing but an upper bound of the variable at a depth."""
+    factor = constraint.coefficient(depth)
+    return factor < 0 and not (constraint - var(depth) * factor).uses(depth)
+
+
 def _needed_inside(scope: Scope) -> list[Expr]:
     """Constraints on a scope's iterations that hold if any statement inside runs (not all of them)."""
+    if any(isinstance(child, Leaf) for child in scope.children):
+        return []
+    first, *others = (_needed_around(child) for child in scope.children)
+    return [constraint for constraint in first if all(constraint in other for other in others)]
+
+
+def _needed_around(child: Node) -> list[Expr]:
+    """Constraints on the iterations around a node that hold if any statement inside runs (not all of them)."""
     found: list[Expr] = []
-    child = scope.children[0]
-    if len(scope.children) > 1 or not isinstance(child, Scope):
+    if isinstance(child, Leaf):
         return found
     for constraint in (*child.guard, *_needed_inside(child)):
         factor = constraint.coefficient(child.depth)

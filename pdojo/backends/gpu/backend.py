@@ -90,11 +90,11 @@ class GpuBackend:
 
     def check_lowers(self, nest: Nest, machine: Machine) -> None:
         """Raise LoweringError if the kernel cannot be lowered to code for the machine."""
-        from pdojo.backends.gpu.sequence import launch_sequence
+        from pdojo.backends.gpu.program import greatest_sequence
         from pdojo.backends.gpu.targets import device_text
 
         (made,) = device_text(nest.kernel, spelling=self.compiler.compiler.spelling, machine=machine).kernels
-        launch_sequence(made.nest, made.launches)
+        greatest_sequence(made.nest, made.launches)
 
     def check_runs_here(self, machine: Machine) -> None:
         """Raise LoweringError if there is no driver, no device, or if the device has another architecture."""

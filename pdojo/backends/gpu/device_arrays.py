@@ -68,6 +68,11 @@ def addresses_of(given: Mapping[str, object], parameters: Sequence[Parameter], k
     return found
 
 
+def shapes_of(given: Mapping[str, object]) -> dict[str, tuple[int, ...]]:
+    """The shapes of arrays by name. Raises UsageError for an array in other memory."""
+    return {name: described(array, name).shape for name, array in given.items()}
+
+
 def described(value: Any, name: str) -> DeviceArray:
     """The owner's description of an array. Raises UsageError for an array in other memory."""
     if not is_on_device(value):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr
 
-from pdojo.backends.c.code import printable, variable, without_unused
+from pdojo.backends.c.code import FunctionText, printable, variable, without_unused
 from pdojo.backends.c.expressions import strip
 from pdojo.backends.c.loops import LoopText
 from pdojo.backends.c.names import Identifiers
@@ -23,7 +24,7 @@ from pdojo.backends.gpu.block_walk import BlockWalk, chain_around, holding
 from pdojo.backends.gpu.collective_text import CollectiveText
 from pdojo.backends.gpu.device_code import DeviceCode
 from pdojo.backends.gpu.homes import OWN, Workspace, own_part, shared_offsets
-from pdojo.backends.gpu.launches import Launch, launch, reduced_by
+from pdojo.backends.gpu.launches import Launch, grid_limits, launch, reduced_by
 from pdojo.backends.gpu.numbering import is_complete, is_in_warp, leader
 from pdojo.backends.gpu.spelling import GROUP, MATRICES, STATIC_SHARED, DeviceSpelling
 from pdojo.backends.gpu.tree_text import TreeText
@@ -56,6 +57,8 @@ class KernelState:
     names: dict[Buffer, str]
     tables: dict[str, str]
     """Names of the arrays that hold the tables."""
+    sizes: dict[str, str]
+    """Names of the sizes."""
     taken: Identifiers
     """Names in use in any of the functions."""
     workspace: Workspace
@@ -68,6 +71,11 @@ class KernelState:
     """Names of helpers: for accesses with hints, instructions of a warp, barriers of a group of threads."""
     atomics: set[str] = field(default_factory=set[str])
     """Atomic operations, such as `add.f32`."""
+
+    @property
+    def size_parameters(self) -> list[str]:
+        """The parameters of a function for the sizes."""
+        return [f"int64_t {name}" for name in self.sizes.values()]
 
 
 @dataclass(frozen=True)
@@ -82,14 +90,14 @@ class LaunchText:
     arrays: tuple[Buffer, ...]
     """The first parameters: pointers to these interface arrays."""
     has_workspace: bool
-    """Whether the next parameter is the workspace."""
+    """Whether the next parameter is the workspace; the kernel's sizes follow."""
     variables: tuple[Scope, ...]
     """The last parameters: variables of the host's loops around the launch."""
 
-    def arguments(self, names: Mapping[Buffer, str]) -> list[str]:
+    def arguments(self, kernel: KernelState) -> list[str]:
         """The arguments of a call in the host function."""
-        passed = [names[b] for b in self.arrays] + ["workspace"] * self.has_workspace
-        return passed + [variable(s.depth) for s in self.variables]
+        passed = [kernel.names[b] for b in self.arrays] + ["workspace"] * self.has_workspace
+        return [*passed, *kernel.sizes.values()] + [variable(s.depth) for s in self.variables]
 
 
 class DeviceFunction(BlockWalk[str], LoopText):
@@ -115,7 +123,7 @@ class DeviceFunction(BlockWalk[str], LoopText):
         code = DeviceCode(
             kernel.prelude, placements, kernel.names, known=known, own=own, copies=kernel.workspace.copies
         )
-        code.tables = kernel.tables
+        code.tables, code.sizes = kernel.tables, kernel.sizes
         super().__init__(code)
         self.device = code
         self.outer = node.chain[:-1] if isinstance(node, Scope) else node.chain
@@ -143,6 +151,7 @@ class DeviceFunction(BlockWalk[str], LoopText):
         has_workspace = any(b in self.kernel.workspace.offsets for b in self.buffers)
         variables = tuple(s for s in self.outer if s.depth not in self.known)
         parameters = [spelling.parameter(b, self.kernel.names[b]) for b in arrays] + ["void *workspace"] * has_workspace
+        parameters += self.kernel.size_parameters
         parameters += [f"int {variable(s.depth)}" for s in variables]
         shared = self._declare()
         self._grid()
@@ -196,13 +205,17 @@ class DeviceFunction(BlockWalk[str], LoopText):
 
     def _grid(self) -> None:
         """Declare the variables of the grid and the memory of each thread, and append the code of a block."""
-        remaining = self.launch.blocks
-        for scope in self.launch.grids:
-            remaining //= scope.extent
-            text = "blockIdx.x" if remaining == 1 else f"blockIdx.x / {remaining}"
-            if scope is not self.launch.grids[0]:
-                text = f"{text} % {scope.extent}"
-            if len(self.launch.grids) == 1 or remaining == 1:
+        grids = self.launch.grids
+        counts = [self._count(scope) for scope in grids[1:]]
+        for position, scope in enumerate(grids):
+            inner = counts[position:]
+            divisor = product_text(inner)
+            text = "blockIdx.x"
+            if divisor != "1":
+                text += f" / ({divisor})" if "*" in divisor else f" / {divisor}"
+            if position:
+                text = f"{text} % {counts[position - 1]}"
+            if len(grids) == 1 or divisor == "1":
                 text = text.replace("blockIdx.x", "(int)blockIdx.x", 1)
             self.code.line(f"const int {variable(scope.depth)} = {text};")
         guards = [g for scope in self.launch.grids for g in scope.guard]
@@ -212,6 +225,15 @@ class DeviceFunction(BlockWalk[str], LoopText):
         with self.guarded(guards) as possible:
             if possible:
                 self.nodes(self.launch.nodes)
+
+    def _count(self, scope: Scope) -> str:
+        """The number of iterations of a grid scope: a number, or the name of a variable."""
+        count = grid_count(self.code, scope)
+        if count.isdecimal():
+            return count
+        name = self.kernel.taken.fresh(f"blocks{scope.depth}")
+        self.code.line(f"const int {name} = {count};")
+        return name
 
     # Order
 
@@ -367,6 +389,8 @@ class DeviceFunction(BlockWalk[str], LoopText):
             return False
         if any(e.factor * width % size for e in place.exchanges):
             return False
+        if any(e.index.uses(scope.depth) or e.divisor * width % size for e in place.scaled):
+            return False
         extents = [s.extent for s in leaf.chain]
         lanes = lanes_of(place.linear, scope.depth, extents)
         base = self.code.placements[buffer].alignment
@@ -421,6 +445,23 @@ class DeviceFunction(BlockWalk[str], LoopText):
             names[access] = f"lane{number}"
             self.code.line(f"const {kind} lane{number} = {value};")
         return names
+
+
+def product_text(factors: Sequence[str]) -> str:
+    """The product of numbers and of other texts."""
+    fixed = prod(int(factor) for factor in factors if factor.isdecimal())
+    texts = [factor for factor in factors if not factor.isdecimal()]
+    return " * ".join([*texts, *[str(fixed)] * (fixed != 1 or not texts)])
+
+
+def grid_count(code: FunctionText, scope: Scope) -> str:
+    """The number of iterations of a grid scope that a launch has, at least 1: a number, or a text of type int."""
+    text, limits = str(scope.extent), grid_limits(scope)
+    if not limits:
+        return text
+    for limit in limits:
+        text = f"{code.prelude.use('pd_min')}({text}, {code.index(limit)})"
+    return f"(int){code.prelude.use('pd_max')}(1, {text})"
 
 
 def _cached(access: Access) -> str | None:

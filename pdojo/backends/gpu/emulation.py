@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.calling.arrays import Parameter, parameters_of
+from pdojo.backends.calling.arrays import Parameter, parameters_at, parameters_of
 from pdojo.backends.gpu.fibers import WAYS, Fibers, Order, compile_fibers
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import device_text
@@ -30,12 +30,14 @@ def emulate(
     inputs: Mapping[str, NDArray[Any]],
     *,
     library: bool,
+    sizes: Mapping[str, int] | None = None,
     ways: Sequence[tuple[bool, Order]] = WAYS,
     notice: Callable[[], None] | None = None,
 ) -> Iterator[tuple[str, dict[str, NDArray[Any]]]]:
     """Run a kernel's device code in several ways; yields the name of each way with the arrays written.
 
-    `library` selects the C library's elementary functions; False selects pdojo's. `notice` is called if the compiler
+    `library` selects the C library's elementary functions; False selects pdojo's. `sizes` has the values of the
+    kernel's sizes (None: the greatest). `notice` is called if the compiler
     takes long. Raises LoweringError if device code cannot express the kernel or there is no C++ compiler, FiberError
     for undefined behaviour on a GPU.
     """
@@ -46,6 +48,7 @@ def emulate(
         text.nest.symbol,
         parameters_of(text.nest),
         inputs,
+        sizes={n: s.high for n, s in text.nest.sizes.items()} if sizes is None else sizes,
         warp=max(_WARP, machine.gpu.warp_size),
         workspace=text.workspace.size_bytes,
         ways=ways,
@@ -59,6 +62,7 @@ def emulate_text(
     parameters: Sequence[Parameter],
     inputs: Mapping[str, NDArray[Any]],
     *,
+    sizes: Mapping[str, int],
     warp: int,
     workspace: int,
     ways: Sequence[tuple[bool, Order]] = WAYS,
@@ -66,11 +70,11 @@ def emulate_text(
 ) -> Iterator[tuple[str, dict[str, NDArray[Any]]]]:
     """Run the function `symbol` of a text in several ways; yields the name of each way with the arrays written.
 
-    The function takes the arrays of the parameters, then a workspace of `workspace` bytes. Raises the errors of
-    `emulate`.
+    The function takes the arrays of the parameters, the sizes, then a workspace of `workspace` bytes. Raises the
+    errors of `emulate`.
     """
     compiled = compile_fibers(text, warp=warp, notice=notice)
-    yield from emulate_compiled(compiled, symbol, parameters, inputs, workspace=workspace, ways=ways)
+    yield from emulate_compiled(compiled, symbol, parameters, inputs, sizes=sizes, workspace=workspace, ways=ways)
 
 
 def emulate_compiled(
@@ -79,10 +83,12 @@ def emulate_compiled(
     parameters: Sequence[Parameter],
     inputs: Mapping[str, NDArray[Any]],
     *,
+    sizes: Mapping[str, int],
     workspace: int,
     ways: Sequence[tuple[bool, Order]] = WAYS,
 ) -> Iterator[tuple[str, dict[str, NDArray[Any]]]]:
     """Like `emulate_text`, for a compiled text. Raises FiberError."""
+    parameters = parameters_at(parameters, sizes)
     for late, order in ways:
         arrays: dict[str, NDArray[Any]] = {}
         for parameter in parameters:
@@ -93,7 +99,8 @@ def emulate_compiled(
             array.flags.writeable = parameter.written
             arrays[parameter.name] = array
         memory = np.full(max(workspace, 1), _POISON, np.uint8)
-        compiled.run(symbol, [*arrays.values(), memory], late=late, order=order, seconds=_SECONDS)
+        given = [*arrays.values(), *sizes.values(), memory]
+        compiled.run(symbol, given, late=late, order=order, seconds=_SECONDS)
         number = order if isinstance(order, str) else "shuffled"
         name = f"asynchronous copies {'late' if late else 'early'}, threads {number}"
         yield name, {p.name: arrays[p.name] for p in parameters if p.written}

@@ -12,17 +12,20 @@ from typing import Any, Literal, NoReturn
 from numpy.typing import NDArray
 
 from pdojo.backends.calling.arguments import CallArguments, Outputs, matched
-from pdojo.backends.calling.arrays import AnyArray, Parameter, parameters_of
-from pdojo.backends.gpu.device_arrays import addresses_of, facts_of, is_on_device, stream_handle
+from pdojo.backends.calling.arrays import AnyArray, Parameter, parameters_at, parameters_of
+from pdojo.backends.gpu.device_arrays import addresses_of, facts_of, is_on_device, shapes_of, stream_handle
 from pdojo.backends.gpu.driver import MEMORY_ALIGNMENT, DeviceMemory, GpuContext, PreparedLaunch, Stream, driver_of
 from pdojo.backends.gpu.images import Clang, DeviceCompiler, ImageCache, Nvrtc
 from pdojo.backends.gpu.program import DeviceProgram, compile_program
+from pdojo.backends.gpu.sequence import Launched, launch_sequence, roots_of
 from pdojo.backends.gpu.vendors import CUDA_VENDOR, HIP_VENDOR, Vendor
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import known_machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.sizes import solve_sizes
 from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Nest
 from pdojo.errors import LoweringError, UsageError
 
 _KEPT = 64
@@ -32,22 +35,29 @@ _KEPT = 64
 class DeviceCall:
     """A call of a kernel on given device addresses; it owns its workspace."""
 
-    def __init__(self, kernel: GpuKernel, addresses: Sequence[int], workspace: DeviceMemory | None = None) -> None:
-        """With `workspace` None, new memory is allocated."""
+    def __init__(
+        self,
+        kernel: GpuKernel,
+        addresses: Sequence[int],
+        sizes: Mapping[str, int],
+        workspace: DeviceMemory | None = None,
+    ) -> None:
+        """`sizes` has the values of all sizes, in order. With `workspace` None, new memory is allocated."""
         program = kernel.program
         if workspace is None and program.workspace_bytes:
             workspace = kernel.gpu.memory(program.workspace_bytes)
         self.workspace = workspace
         self._gpu = kernel.gpu
         self._launches: list[PreparedLaunch] = []
-        for number, values in program.sequence:
+        for number, blocks, values in kernel.sequence(sizes):
             entry = program.entries[number]
             arguments: list[Any] = [ctypes.c_void_p(addresses[k]) for k in entry.arrays]
             if entry.has_workspace:
                 assert workspace is not None
                 arguments.append(ctypes.c_void_p(workspace.address))
+            arguments += [ctypes.c_int64(size) for size in sizes.values()]
             arguments += [ctypes.c_int(value) for value in values]
-            self._launches.append(PreparedLaunch(kernel.functions[number], entry.blocks, entry.threads, arguments))
+            self._launches.append(PreparedLaunch(kernel.functions[number], blocks, entry.threads, arguments))
 
     def __call__(self, stream: int) -> None:
         """Launch asynchronously in a stream. Raises DriverError."""
@@ -68,17 +78,18 @@ class DeviceCall:
 class GpuKernel:
     """A kernel loaded on a device.
 
-    Call it with arrays in the order of the interface or by name. Host arrays (as for
-    `pdojo.backends.llvm.executable.LoadedKernel`, of any alignment) are copied to the device and back, and `out` arrays
-    may be left out. Device arrays (objects with `data_ptr` or `__cuda_array_interface__`) are used in place: the call
-    launches in `stream` (None: the default stream) and does not wait, and no array may be left out. A call is not
-    checked if an earlier call had arrays with the same `device_arrays.facts_of`.
+    Call it with arrays in the order of the interface or by name, and with sizes by name that no shape gives. Host
+    arrays (as for `pdojo.backends.llvm.executable.LoadedKernel`, of any alignment) are copied to the device and back,
+    and `out` arrays may be left out. Device arrays (objects with `data_ptr` or `__cuda_array_interface__`) are used in
+    place: the call launches in `stream` (None: the default stream) and does not wait, and no array may be left out. A
+    call is not checked if an earlier call had arrays with the same `device_arrays.facts_of`.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
     program: DeviceProgram
     gpu: GpuContext
+    nest: Nest
     _prepared: OrderedDict[tuple[object, ...], DeviceCall] = field(
         default_factory=OrderedDict[tuple[object, ...], DeviceCall]
     )
@@ -91,6 +102,8 @@ class GpuKernel:
         self.functions = [module.function(e.name, e.shared_bytes) for e in self.program.entries]
         self._stream: Stream = self.gpu.stream()
         self._names = [p.name for p in self.parameters]
+        self._sizes = (*self.nest.sizes.values(),)
+        self._extents = {p.name: p.extents for p in self.parameters}
         self._returned = [k for k, p in enumerate(self.parameters) if p.intent is Intent.OUT]
         # Copies on the device are aligned, whatever the alignment of host arrays.
         self._on_host = tuple(replace(p, alignment=1) for p in self.parameters)
@@ -100,18 +113,21 @@ class GpuKernel:
 
         Returns the `out` arrays; device arrays are returned as given.
         """
+        known = {size.name: int(named.pop(size.name)) for size in self._sizes if size.name in named}
         given = matched(self.name, self._names, arrays, named) if named else None
         if given is not None:
             arrays = tuple(given[name] for name in self._names if name in given)
         handle = 0 if stream is None else stream_handle(stream)
-        key = (handle, *map(facts_of, arrays))
+        key = (handle, *known.items(), *map(facts_of, arrays))
         call = self._prepared.get(key)
         if call is None:
             if given is None:
                 given = matched(self.name, self._names, arrays, {})
             if not any(map(is_on_device, arrays)):
-                return self._call_on_host(given, stream)
-            call = DeviceCall(self, addresses_of(given, self.parameters, self.name), self._workspace(handle))
+                return self._call_on_host({**given, **known}, stream)
+            sizes = solve_sizes(self.name, self._sizes, self._extents, shapes_of(given) if self._sizes else {}, known)
+            addresses = addresses_of(given, parameters_at(self.parameters, sizes), self.name)
+            call = DeviceCall(self, addresses, sizes, self._workspace(handle))
             self._prepared[key] = call
             if len(self._prepared) > _KEPT:
                 self._prepared.popitem(last=False)
@@ -130,11 +146,13 @@ class GpuKernel:
         """Check host arrays once. The returned function copies them to the device, runs the kernel, and copies results
         back.
         """
-        views = CallArguments.of(self.name, self._on_host, arrays, named).views
+        given = CallArguments.of(self.name, self._on_host, arrays, named, self._sizes)
+        views = given.views
         extra = [max(0, p.alignment - MEMORY_ALIGNMENT) for p in self.parameters]
         memory = [self.gpu.memory(view.nbytes + more) for view, more in zip(views, extra, strict=True)]
         offsets = [-m.address % p.alignment for p, m in zip(self.parameters, memory, strict=True)]
-        call = self.prepare([m.address + offset for m, offset in zip(memory, offsets, strict=True)])
+        addresses = [m.address + offset for m, offset in zip(memory, offsets, strict=True)]
+        call = DeviceCall(self, addresses, dict(zip(self.nest.sizes, given.sizes, strict=True)))
         rows = list(zip(self.parameters, views, memory, offsets, strict=True))
         stream = self._stream.handle
 
@@ -153,9 +171,17 @@ class GpuKernel:
     def prepare(self, addresses: Sequence[int], workspace: DeviceMemory | None = None) -> DeviceCall:
         """A call on arrays at unchecked device addresses, in the order of the interface.
 
-        `workspace` may be shared with calls that do not run at the same time; None allocates a new one.
+        All sizes are the greatest. `workspace` may be shared with calls that do not run at the same time; None
+        allocates a new one.
         """
-        return DeviceCall(self, addresses, workspace)
+        return DeviceCall(self, addresses, {name: size.high for name, size in self.nest.sizes.items()}, workspace)
+
+    def sequence(self, sizes: Mapping[str, int]) -> tuple[Launched, ...]:
+        """The launches of a call for values of all sizes."""
+        if not sizes:
+            return self.program.sequence
+        roots, entries = roots_of(self.nest), self.program.entries
+        return launch_sequence(self.nest, [roots[e.root] for e in entries], [e.variables for e in entries], sizes)
 
     def random_inputs(self, seed: int = 0) -> dict[str, NDArray[Any]]:
         """Random host arrays for the kernel's inputs, keyed by name, determined by `seed`."""
@@ -164,14 +190,14 @@ class GpuKernel:
         return random_arguments(self.parameters, seed)
 
     def __repr__(self) -> str:
-        rows = [f"{p.intent.value} {p.name} {p.dtype}[{', '.join(map(str, p.shape))}]" for p in self.parameters]
+        rows = [f"{p.intent.value} {p.name} {p.dtype}[{', '.join(p.extent_texts)}]" for p in self.parameters]
         return f"<{type(self).__name__} {self.name}({', '.join(rows)}), {self.gpu.info.name}>"
 
     def _call_on_host(self, given: Mapping[str, AnyArray], stream: object) -> Outputs:
         if stream is not None:
             raise UsageError(f"kernel '{self.name}': a stream is for arrays on the device")
-        arguments = CallArguments.of(self.name, self._on_host, (), given)
-        self.bind(*arguments.views)()
+        arguments = CallArguments.of(self.name, self._on_host, (), given, self._sizes)
+        self.bind(*arguments.views, **dict(zip(self.nest.sizes, arguments.sizes, strict=True)))()
         return arguments.outputs
 
     def _workspace(self, stream: int) -> DeviceMemory | None:
@@ -217,7 +243,8 @@ class GpuCompiler:
         """Load a kernel's compiled code on the device. Raises NoDevice, LoweringError, DriverError."""
         gpu = self.gpu()
         check_architecture(gpu, program.processor)
-        return GpuKernel(kernel.sym_name.data, parameters_of(nest_of(kernel)), program, gpu)
+        nest = nest_of(kernel)
+        return GpuKernel(kernel.sym_name.data, parameters_of(nest), program, gpu, nest)
 
     def gpu(self) -> GpuContext:
         """The first device. Raises NoDevice if there is none."""

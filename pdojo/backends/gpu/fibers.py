@@ -64,15 +64,18 @@ library, symbol, limit, *words = sys.argv[1:]
 late, order, seed, file, *places = map(int, words)
 library = ctypes.CDLL(library)
 library.pd_fiber_array.restype = ctypes.c_void_p
-arrays = []
+arguments = []
 for first in range(0, len(places), 5):
     *place, writable = places[first : first + 5]
+    if place[0] < 0:
+        arguments.append(ctypes.c_int64(place[1]))
+        continue
     address = library.pd_fiber_array(first // 5, file, *map(ctypes.c_long, place), writable)
-    arrays.append(ctypes.c_void_p(address))
+    arguments.append(ctypes.c_void_p(address))
 function = getattr(library, symbol)
 function.restype = None
 library.pd_fiber_setup(late, order, ctypes.c_uint64(seed), ctypes.c_double(float(limit)))
-function(*arrays)
+function(*arguments)
 os._exit(0)
 """
 
@@ -95,6 +98,11 @@ class _MappedArray:
     """Bytes of the array."""
     writable: bool
 
+    @property
+    def words(self) -> tuple[int, ...]:
+        """The numbers from which the process maps it."""
+        return self.offset, self.length, self.start, self.size, self.writable
+
 
 @dataclass(frozen=True, eq=False)
 class Fibers:
@@ -110,7 +118,7 @@ class Fibers:
     def run(
         self,
         symbol: str,
-        arrays: Sequence[npt.NDArray[Any]],
+        arguments: Sequence[npt.NDArray[Any] | int],
         *,
         late: bool,
         order: Order = "ascending",
@@ -118,10 +126,13 @@ class Fibers:
     ) -> None:
         """Call `extern "C" void SYMBOL(void *array, ...)` in a process of its own, with a pointer for each array.
 
+        Integers are passed as `int64_t`.
+
         Asynchronous copies land at the wait that forces them if `late`, otherwise at once. The function writes into the
         arrays; arrays that NumPy marks as not writeable are read-only for the function, too. Raises FiberError for
         errors in the kernel, and if it runs longer than `seconds`; then the arrays are unchanged.
         """
+        arrays = [each for each in arguments if not isinstance(each, int)]
         places = _places(arrays)
         with _shared_file(max(1, sum(place.length for place in places))) as (file, memory):
             views = [
@@ -133,8 +144,9 @@ class Fibers:
                 view[...] = array
             number = {"ascending": 0, "descending": 1}.get(str(order), 2)
             numbers = [late, number, order if isinstance(order, int) else 0, file]
-            for place in places:
-                numbers += [place.offset, place.length, place.start, place.size, place.writable]
+            following = iter(places)
+            for argument in arguments:
+                numbers += [-1, argument, 0, 0, 0] if isinstance(argument, int) else next(following).words
             self._call(symbol, seconds, numbers, file)
             _check_canaries(memory, places)
             for view, array in zip(views, arrays, strict=True):

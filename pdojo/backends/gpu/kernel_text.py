@@ -8,10 +8,9 @@ from pdojo.backends.c.code import FunctionText, printable, variable
 from pdojo.backends.c.loops import LoopText
 from pdojo.backends.c.names import Identifiers
 from pdojo.backends.c.prelude import Prelude
-from pdojo.backends.common.addresses import refuse_sizes
 from pdojo.backends.common.placement import ALIGNMENT
 from pdojo.backends.common.walk import LoopBounds
-from pdojo.backends.gpu.device_function import DeviceFunction, KernelState, LaunchText
+from pdojo.backends.gpu.device_function import DeviceFunction, KernelState, LaunchText, grid_count, product_text
 from pdojo.backends.gpu.homes import Workspace, workspace_of
 from pdojo.backends.gpu.launches import holds_grid
 from pdojo.backends.gpu.spelling import DeviceSpelling, Uses
@@ -41,7 +40,8 @@ class KernelText:
         taken = Identifiers([*variables, *_OWN, nest.symbol, *intrinsics])
         names = {b: taken.fresh(b.names[0]) for b in nest.buffers}
         tables = {table: taken.fresh(table) for table in nest.tables}
-        kernel = KernelState(nest, prelude, spelling, names, tables, taken, workspace_of(nest), machine)
+        sizes = {size: taken.fresh(size) for size in nest.sizes}
+        kernel = KernelState(nest, prelude, spelling, names, tables, sizes, taken, workspace_of(nest), machine)
         host = _Host(kernel)
         comment = "\n".join(f"// {printable(line)}" for line in header_lines(nest))
         self.nest = nest
@@ -59,7 +59,6 @@ def kernel_text(nest: Nest, prelude: Prelude, machine: Machine) -> KernelText:
 
     Raises LoweringError for kernels that device code cannot express.
     """
-    refuse_sizes(nest, "code for GPUs")
     try:
         return KernelText(nest, prelude, machine)
     except LoweringError as error:
@@ -74,9 +73,10 @@ class _Host(LoopText):
     def __init__(self, kernel: KernelState) -> None:
         self.kernel, nest, spelling = kernel, kernel.nest, kernel.spelling
         self.launches: list[LaunchText] = []
-        super().__init__(FunctionText(kernel.prelude, {}, kernel.names))
+        super().__init__(FunctionText(kernel.prelude, {}, kernel.names, sizes=kernel.sizes))
         interface = [b for b in nest.buffers if b.intent is not None]
         parameters = [spelling.host_parameter(b, kernel.names[b]) for b in interface]
+        parameters += kernel.size_parameters
         self.nodes(nest.children)
         begin, end = spelling.host_only[:1], spelling.host_only[1:]
         size = kernel.workspace.size_bytes
@@ -97,8 +97,9 @@ class _Host(LoopText):
     def _launch(self, node: Node) -> None:
         entry = DeviceFunction(self.kernel, node, len(self.launches), dict(self.known)).entry()
         self.launches.append(entry)
-        found, arguments = entry.launch, entry.arguments(self.kernel.names)
-        launched = self.kernel.spelling.launch(entry.name, found.blocks, found.threads, entry.shared_bytes, arguments)
+        found, arguments = entry.launch, entry.arguments(self.kernel)
+        blocks = product_text([grid_count(self.code, scope) for scope in found.grids])
+        launched = self.kernel.spelling.launch(entry.name, blocks, found.threads, entry.shared_bytes, arguments)
         for line in launched:
             self.code.line(line)
 

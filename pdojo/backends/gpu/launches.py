@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from pdojo.backends.common.walk import describe
+from pdojo.backends.common.walk import describe, loop_bounds
+from pdojo.dialect.affine import Expr, sizes_in
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machines.collectives import Collectives, collectives_of
 from pdojo.dialect.machines.machine import Machine
@@ -46,7 +47,7 @@ class Launch:
 
     @property
     def blocks(self) -> int:
-        """Number of blocks."""
+        """Number of blocks, at the greatest sizes."""
         return prod(s.extent for s in self.grids)
 
     @property
@@ -91,6 +92,26 @@ def root_of(leaf: Leaf) -> Node:
     return next((s for s in leaf.chain if s.mapping is Mapping.GRID or not holds_grid(s)), leaf)
 
 
+def grids_of(root: Node) -> list[Scope]:
+    """The grid scopes that begin with a node and are the only children of each other, outermost first."""
+    grids: list[Scope] = []
+    nodes: Sequence[Node] = [root]
+    while len(nodes) == 1 and isinstance(nodes[0], Scope) and nodes[0].mapping is Mapping.GRID:
+        grids.append(nodes[0])
+        nodes = nodes[0].children
+    return grids
+
+
+def grid_limits(scope: Scope) -> tuple[Expr, ...]:
+    """Numbers of iterations, each of them enough, of a grid scope that needs fewer than its extent at some sizes.
+
+    They depend on sizes and on variables of the host. The code checks guards, so that more iterations do no harm.
+    """
+    host = next(s.depth for s in scope.chain if s.mapping is Mapping.GRID)
+    highs = loop_bounds(scope, [s.extent for s in scope.chain]).highs
+    return tuple(e for e in highs if sizes_in([e]) and all(depth < host for depth in e.variables()))
+
+
 def reduced_by(leaf: Leaf) -> tuple[Scope, ...]:
     """The thread scopes whose threads accumulate into one cell, outermost first; empty if cells are private."""
     if leaf.accumulate is None:
@@ -105,11 +126,8 @@ def launch(nest: Nest, node: Node, machine: Machine) -> Launch:
     Raises LoweringError if statements stand beside an inner grid, if a block has too many threads, or if
     a buffer would be distributed over the threads in two ways.
     """
-    grids: list[Scope] = []
-    nodes: Sequence[Node] = [node]
-    while len(nodes) == 1 and isinstance(nodes[0], Scope) and nodes[0].mapping is Mapping.GRID:
-        grids.append(nodes[0])
-        nodes = nodes[0].children
+    grids = grids_of(node)
+    nodes: Sequence[Node] = grids[-1].children if grids else [node]
     leaves = node.leaves if isinstance(node, Scope) else [node]
     for leaf in leaves:
         inner = launch_of(leaf)

@@ -118,10 +118,13 @@ class MemoryOperand:
     def _is_run(self, places: Sequence[Address]) -> bool:
         """Whether addresses are consecutive, and the first one is aligned to the size of all."""
         first = places[0]
-        if any(p.exchanges != first.exchanges or p.linear - first.linear != const(k) for k, p in enumerate(places)):
+        if any((p.exchanges, p.scaled) != (first.exchanges, first.scaled) for p in places):
+            return False
+        if any(p.linear - first.linear != const(k) for k, p in enumerate(places)):
             return False
         shared = self.spread.access.array.buffer.memory is Memory.SHARED
         base = min(self.alignment, SHARED_ALIGNMENT) if shared else self.alignment
         # Swizzled granules contain whole runs.
-        parts = [self.bind(first.linear), *(const(e.factor) for e in first.exchanges)]
+        steps = [*(e.factor for e in first.exchanges), *(e.divisor for e in first.scaled)]
+        parts = [self.bind(first.linear), *map(const, steps)]
         return all(known_alignment(part, self.width, base) % (len(places) * self.width) == 0 for part in parts)

@@ -10,11 +10,12 @@ from pdojo.backends.backend import DeviceCode
 from pdojo.backends.gpu.device_function import LaunchText
 from pdojo.backends.gpu.images import DeviceCompiler, Image, ImageCache
 from pdojo.backends.gpu.resources import MULTIPROCESSORS, Resources, occupancy
-from pdojo.backends.gpu.sequence import Launched, launch_sequence
+from pdojo.backends.gpu.sequence import Launched, launch_sequence, roots_of
 from pdojo.backends.gpu.targets import device_text
 from pdojo.backends.gpu.vendors import Vendor
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.nest import Nest
 from pdojo.errors import LoweringError
 
 
@@ -23,7 +24,10 @@ class Entry:
     """A device function of a kernel and the parameters of its launch."""
 
     name: str
+    root: int
+    """The number of its node among those with a launch (`roots_of`)."""
     blocks: int
+    """Blocks at the greatest sizes."""
     threads: int
     """Threads of a block."""
     shared_bytes: int
@@ -31,7 +35,9 @@ class Entry:
     arrays: tuple[int, ...]
     """The first parameters: positions of arrays in the kernel's interface."""
     has_workspace: bool
-    """Whether the next parameter is the workspace; the values of the host's variables follow."""
+    """Whether the next parameter is the workspace; the kernel's sizes follow."""
+    variables: tuple[int, ...]
+    """The last parameters: variables of the host's loops, by depth."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ class DeviceProgram:
     image: Image
     entries: tuple[Entry, ...]
     sequence: tuple[Launched, ...]
-    """The launches of a call: indices of entries, with values of the host's variables."""
+    """The launches of a call, at the greatest sizes."""
     workspace_bytes: int
 
     def to_json(self) -> dict[str, Any]:
@@ -54,8 +60,11 @@ class DeviceProgram:
     @staticmethod
     def from_json(data: dict[str, Any]) -> DeviceProgram:
         """The program that `to_json` wrote."""
-        entries = tuple(replace(Entry(**entry), arrays=tuple(entry["arrays"])) for entry in data["entries"])
-        sequence = tuple((number, tuple(values)) for number, values in data["sequence"])
+        entries = tuple(
+            replace(Entry(**entry), arrays=tuple(entry["arrays"]), variables=tuple(entry["variables"]))
+            for entry in data["entries"]
+        )
+        sequence = tuple(Launched(number, blocks, tuple(values)) for number, blocks, values in data["sequence"])
         image = Image.from_json(data["image"])
         return DeviceProgram(data["processor"], image, entries, sequence, data["workspace_bytes"])
 
@@ -82,22 +91,32 @@ def compile_program(kernel: KernelOp, machine: Machine, compiler: DeviceCompiler
     made = device_text(kernel, spelling=compiler.spelling, machine=machine)
     (text,) = made.kernels
     nest = text.nest
+    roots = roots_of(nest)
     interface = [b for b in nest.buffers if b.intent is not None]
     entries = tuple(
         Entry(
             entry.name,
+            roots.index(entry.launch.root),
             entry.launch.blocks,
             entry.launch.threads,
             entry.shared_bytes,
             tuple(interface.index(b) for b in entry.arrays),
             entry.has_workspace,
+            tuple(scope.depth for scope in entry.variables),
         )
         for entry in text.launches
     )
-    sequence = launch_sequence(nest, text.launches)
+    sequence = greatest_sequence(nest, text.launches)
     image = cache.image(made.text, machine.processor, compiler)
     _check(nest.name, text.launches, image, machine)
     return DeviceProgram(machine.processor, image, entries, sequence, text.workspace.size_bytes)
+
+
+def greatest_sequence(nest: Nest, launches: Sequence[LaunchText]) -> tuple[Launched, ...]:
+    """The launches of a call at the greatest sizes. Raises LoweringError if there are too many."""
+    roots = [entry.launch.root for entry in launches]
+    variables = [[scope.depth for scope in entry.variables] for entry in launches]
+    return launch_sequence(nest, roots, variables, {name: size.high for name, size in nest.sizes.items()})
 
 
 def _check(kernel: str, launches: Sequence[LaunchText], image: Image, machine: Machine) -> None:

@@ -229,7 +229,7 @@ class DeviceSpelling(CSpelling, ABC):
         comment = [f"// Bytes of the workspace, which is aligned to {ALIGNMENT}."] if size else []
         return [*comment, f'extern "C" size_t {name}_workspace_bytes() {{ return {size}; }}']
 
-    def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
+    def launch(self, name: str, blocks: str, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
         """Lines that launch a device function with `shared` bytes of dynamic shared memory, 0 if it has none."""
         launched = f"{name}<<<{blocks}, {threads}, {shared}, stream>>>({', '.join(arguments)});"
         return [launched, self.failing(f"{self.api}GetLastError()")]
@@ -277,7 +277,7 @@ class CudaSpelling(DeviceSpelling):
         text += "".join(cuda_helper(operation, self.types) for operation in sorted(uses.atomics))
         return text + _COPIES * bool(uses.copies)
 
-    def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
+    def launch(self, name: str, blocks: str, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
         """Lines of a launch, after a call that raises the limit of shared memory where necessary."""
         lines: list[str] = []
         if shared > STATIC_SHARED:
@@ -350,9 +350,9 @@ class FiberSpelling(DeviceSpelling):
         """A pointer with a check of its alignment, which clang's sanitizer does not make for structures."""
         return f"pd_vector<{kind}>(&{place})"
 
-    def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
+    def launch(self, name: str, blocks: str, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
         """Lines of a launch, which always states the size of shared memory."""
-        listed = ", ".join([name, str(blocks), str(threads), str(shared), *arguments])
+        listed = ", ".join([name, blocks, str(threads), str(shared), *arguments])
         return [f"pd_launch({listed});"]
 
 

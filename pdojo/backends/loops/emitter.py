@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from math import prod
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, memref
@@ -21,7 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Operation, SSAValue
 
 from pdojo.backends.loops.functions import constant_op
-from pdojo.dialect.affine import Atom, Div, Expr, Size, const, split_remainders
+from pdojo.dialect.affine import Div, Expr, Lookup, Size, const, split_remainders
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Constant, Index
@@ -80,6 +82,8 @@ class Indices:
     variables: Sequence[SSAValue]
     kernel: str
     """The kernel's name, with which the names of its tables begin."""
+    sizes: Mapping[str, SSAValue]
+    """The values of the kernel's sizes, of type index."""
 
     def value(self, expression: Expr) -> SSAValue:
         """The value of an expression, of type index."""
@@ -87,7 +91,11 @@ class Indices:
         # Numerators in canonical form are never negative, so rounding down and rounding to zero agree.
         total: SSAValue | None = None
         for atom, factor in rest.terms:
-            total = self._add_multiple(total, self._atom(atom), factor)
+            if isinstance(atom, Size):
+                factor, divisor = atom.multiple(factor)
+                total = self._add_multiple(total, self._size(atom, divisor), factor)
+            else:
+                total = self._add_multiple(total, self._atom(atom), factor)
         for numerator, divisor, factor in remainders:
             remainder = arith.RemSIOp(self.value(numerator), self.constants.index(divisor))
             total = self._add_multiple(total, self._insert(remainder), factor)
@@ -124,10 +132,26 @@ class Indices:
             return self._insert(arith.IndexCastOp(value, element))
         return self._insert(arith.SIToFPOp(self._insert(arith.IndexCastOp(value, i64)), element))
 
-    def _atom(self, atom: Atom) -> SSAValue:
+    def least(self, values: Sequence[SSAValue]) -> SSAValue:
+        """The least of some values of type index."""
+        return reduce(lambda one, other: self._insert(arith.MinSIOp(one, other)), values)
+
+    def product(self, factors: Sequence[SSAValue | int]) -> SSAValue:
+        """The product of numbers and of values of type index."""
+        fixed = prod(factor for factor in factors if isinstance(factor, int))
+        total = None
+        for factor in factors:
+            if not isinstance(factor, int):
+                total = factor if total is None else self._insert(arith.MuliOp(total, factor))
+        return self.constants.index(fixed) if total is None else self._add_multiple(None, total, fixed)
+
+    def _size(self, size: Size, divisor: int) -> SSAValue:
+        value = self.sizes[size.name]
+        return value if divisor == 1 else self._insert(arith.DivSIOp(value, self.constants.index(divisor)))
+
+    def _atom(self, atom: int | Div | Lookup) -> SSAValue:
         if isinstance(atom, int):
             return self.variables[atom]
-        assert not isinstance(atom, Size), "kernels with sizes are refused"
         operand = self.value(atom.operand)
         if isinstance(atom, Div):
             return self._insert(arith.DivSIOp(operand, self.constants.index(atom.divisor)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 from xdsl.builder import Builder
@@ -12,12 +12,17 @@ from xdsl.dialects.builtin import BoolAttr, IndexType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from pdojo.backends.common.walk import LoopBounds, NestWalk, checked_within
+from pdojo.backends.common.walk import LoopBounds, NestWalk, sized_bounds
 from pdojo.backends.loops.emitter import Constants, Indices
 from pdojo.backends.loops.functions import function_op
-from pdojo.dialect.affine import Expr, modulo
+from pdojo.dialect.affine import Expr, const, modulo
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import granule_numbers, physical_index
+
+
+def entry_block(nest: Nest) -> Block:
+    """The block of a kernel's function: its arrays are the arguments, then its sizes."""
+    return Block(arg_types=[*nest.kernel.body.block.arg_types, *(IndexType() for _ in nest.sizes)])
 
 
 class LoopBuilder(NestWalk):
@@ -25,7 +30,13 @@ class LoopBuilder(NestWalk):
 
     dissolved = frozenset()
 
-    def __init__(self, nest: Nest, block: Block, variables: Sequence[SSAValue] = ()) -> None:
+    def __init__(
+        self,
+        nest: Nest,
+        block: Block,
+        variables: Sequence[SSAValue] = (),
+        sizes: Mapping[str, SSAValue] | None = None,
+    ) -> None:
         super().__init__({}, [])
         self.nest = nest
         self.entry = block
@@ -33,6 +44,8 @@ class LoopBuilder(NestWalk):
         self.constants = Constants()
         self.variables: list[SSAValue] = list(variables)
         """The variables of the open scopes, keyed by depth."""
+        self.sizes: dict[str, SSAValue] = dict(sizes or {})
+        """The values of the kernel's sizes, of type index."""
 
     # Methods that a subclass implements
 
@@ -59,19 +72,23 @@ class LoopBuilder(NestWalk):
     @property
     def indices(self) -> Indices:
         """Index arithmetic at the current place."""
-        return Indices(self.builder, self.constants, self.variables, self.nest.name)
+        return Indices(self.builder, self.constants, self.variables, self.nest.name, self.sizes)
 
     def append(self, op: Operation) -> SSAValue:
         """Append an operation; returns its first result."""
         return self.builder.insert(op).results[0]
 
     def arguments(self) -> dict[Buffer, SSAValue]:
-        """The arguments of the kernel's function, with the names of their buffers."""
+        """The arrays among the arguments of the kernel's function, with the names of their buffers; sizes follow."""
         found: dict[Buffer, SSAValue] = {}
         interface = [b for b in self.nest.buffers if b.op is None]
-        for argument, buffer in zip(self.entry.args, interface, strict=True):
+        arrays, sizes = self.entry.args[: len(interface)], self.entry.args[len(interface) :]
+        for argument, buffer in zip(arrays, interface, strict=True):
             argument.name_hint = buffer.names[0]
             found[buffer] = argument
+        for argument, name in zip(sizes, self.nest.sizes, strict=True):
+            argument.name_hint = name
+            self.sizes[name] = argument
         return found
 
     def finish(self) -> None:
@@ -94,9 +111,9 @@ class LoopBuilder(NestWalk):
         self.builder = before
 
     @contextmanager
-    def counted(self, extent: int) -> Generator[SSAValue]:
-        """A context in which code is appended to the body of a loop from 0 to `extent`; yields the loop's variable."""
-        lower, upper, step = [self.constants.index(v) for v in (0, extent, 1)]
+    def counted(self, extent: int, highs: Sequence[Expr] = ()) -> Generator[SSAValue]:
+        """A context in which code is appended to the body of a loop from 0 to `upper()`; yields the loop's variable."""
+        lower, upper, step = self.constants.index(0), self.upper(extent, highs), self.constants.index(1)
         with self.block(IndexType()) as block:
             yield block.args[0]
             self.builder.insert(scf.YieldOp())
@@ -113,8 +130,14 @@ class LoopBuilder(NestWalk):
     # The walk
 
     def bounds(self, scope: Scope) -> LoopBounds:
-        """No bounds: guards become conditions inside the loop, which later passes may simplify."""
-        return checked_within(scope)
+        """Guards become conditions inside the loop, which later passes may simplify, and sizes upper bounds."""
+        return sized_bounds(scope, self.extents)
+
+    def upper(self, extent: int, highs: Sequence[Expr] = ()) -> SSAValue:
+        """The least of an extent and of some expressions, of type index."""
+        needed = all(e.bounds(self.extents)[1] > extent for e in highs)
+        limits = [self.indices.value(e) for e in (*[const(extent)] * needed, *highs)]
+        return self.indices.least(limits)
 
     @contextmanager
     def branch(self, constraints: Sequence[Expr]) -> Generator[None]:
@@ -130,7 +153,7 @@ class LoopBuilder(NestWalk):
         self.builder.insert(scf.IfOp(condition, (), Region(block)))
 
     def loop(self, scope: Scope, bounds: LoopBounds) -> None:
-        with self.counted(scope.extent) as variable, self.iteration_of(scope, variable):
+        with self.counted(scope.extent, bounds.highs) as variable, self.iteration_of(scope, variable):
             self.body(scope, bounds)
 
     def unroll(self, scope: Scope, bounds: LoopBounds) -> None:

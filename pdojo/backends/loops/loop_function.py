@@ -7,11 +7,10 @@ from contextlib import contextmanager, nullcontext
 
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Region, SSAValue
 
-from pdojo.backends.common.addresses import refuse_sizes
 from pdojo.backends.common.walk import LoopBounds
-from pdojo.backends.loops.loop_builder import LoopBuilder
+from pdojo.backends.loops.loop_builder import LoopBuilder, entry_block
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import DTYPES
@@ -24,18 +23,17 @@ _LOOPS = tuple(m for m in Mapping if m.value in ("seq", "u", "v", "p", "f", "s",
 
 
 def lower_kernel(nest: Nest, *, sequential: bool) -> func.FuncOp:
-    """A function, with the kernel's name and arguments, that computes the kernel.
+    """A function, with the kernel's name and arguments (arrays, then sizes), that computes the kernel.
 
     Parallel scopes become `scf.parallel`, or `scf.for` if `sequential`. Raises LoweringError for mappings and
     memories of other machines, and for functions without an operation in the standard dialects.
     """
-    refuse_sizes(nest, "the lowering to loops")
     return _LoopLowering(nest, sequential=sequential).lower()
 
 
 class _LoopLowering(LoopBuilder):
     def __init__(self, nest: Nest, *, sequential: bool) -> None:
-        super().__init__(nest, Block(arg_types=nest.kernel.body.block.arg_types))
+        super().__init__(nest, entry_block(nest))
         self.sequential = sequential
         self.memories: dict[tuple[Buffer, Scope | None], SSAValue] = {}
         self.homes = {b: self._homes(b) for b in nest.buffers}
@@ -67,7 +65,7 @@ class _LoopLowering(LoopBuilder):
         if scope.mapping is not Mapping.PARALLEL or self.sequential:
             self.loop(scope, bounds)
             return
-        lower, upper, step = [self.constants.index(v) for v in (0, scope.extent, 1)]
+        lower, upper, step = self.constants.index(0), self.upper(scope.extent, bounds.highs), self.constants.index(1)
         with self.block(IndexType()) as block, self.iteration_of(scope, block.args[0]):
             with self._allocated(scope):
                 self.body(scope, bounds)

@@ -2,18 +2,20 @@
 
 A pointer serves all accesses whose addresses differ by a constant that loads and stores can encode. It is set before
 the outermost loop that changes it. At the end of each loop's body, one instruction adds the stride of that loop's
-variable, minus the distance that the inner loops have already added. Divisions of variables are computed at the start
-of the innermost loop whose variable they use.
+variable, minus the distance that the inner loops have already added. A loop whose iterations depend on sizes would add
+no constant distance: its pointer is a copy, made before the loop. Divisions of variables, and strides that depend on
+sizes, are computed at the start of the innermost loop whose variable they use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 
-from pdojo.backends.common.addresses import Exchange, bind
+from pdojo.backends.common.addresses import Address, Exchange, Scaled, bind
 from pdojo.backends.snitch.code import ZERO, Frame, FrameKind, Register, SnitchCode
-from pdojo.dialect.affine import Atom, Div, Expr, Lookup, Size, split_remainders
+from pdojo.dialect.affine import Atom, Div, Expr, Lookup, Size, atom_variables, const, split_remainders
 from pdojo.errors import LoweringError
 
 _LOW, _HIGH = -2048, 2048
@@ -46,6 +48,12 @@ class _Pointer:
     """The frame whose code sets the pointer, which is valid while that frame is open; None: always valid."""
 
 
+def in_bytes(address: Address, width: int) -> Address:
+    """The linear and scaled distances of an address in elements of `width` bytes, in bytes."""
+    scaled = tuple(replace(each, factor=each.factor * width) for each in address.scaled)
+    return Address(address.linear * width, (), scaled)
+
+
 class Addresses:
     """The pointers of the open frames."""
 
@@ -54,43 +62,62 @@ class Addresses:
         self.code = code
         self.known = known
         self.extents = extents
+        self.sizes: dict[str, Register] = {}
+        """The registers with the kernel's sizes."""
         self._pointers: dict[Hashable, list[_Pointer]] = {}
 
     def loops(self) -> dict[int, Frame]:
         """The open loops, keyed by depth."""
         return {f.depth: f for f in self.code.frames if f.depth is not None}
 
-    def place(self, root: Root, expression: Expr) -> OffsetAddress:
-        """The place `expression` bytes after the start of a buffer."""
-        bound = bind(expression, self.known, self.extents) + root.offset
-        return self._place(root.base, bound)
+    def place(self, root: Root, address: Address) -> OffsetAddress:
+        """The place after the start of a buffer, by distances in bytes, without the exchanges of swizzles."""
+        bound = bind(address.linear, self.known, self.extents) + root.offset
+        indexed = [replace(each, index=bind(each.index, self.known, self.extents)) for each in address.scaled]
+        scaled = tuple(each for each in indexed if each.index != const(0))
+        sizes = Expr(0, tuple(t for t in bound.terms if not atom_variables(t[0])))
+        fixed = tuple(each for each in scaled if not each.index.variables())
+        varying = tuple(each for each in scaled if each.index.variables())
+        if not sizes.terms and not fixed:
+            return self._place(root.base, bound, varying)
 
-    def _place(self, base: Register, address: Expr) -> OffsetAddress:
+        def shifted() -> Register:
+            return self.code.x("add", root.base, self._distance(sizes, fixed), to=Register("x", area=root.base.area))
+
+        return self._place(self.code.keep(("sizes", root.base, sizes, fixed), shifted), bound - sizes, varying)
+
+    def _place(self, base: Register, address: Expr, scaled: tuple[Scaled, ...] = ()) -> OffsetAddress:
         constant = address.constant
-        if not address.terms and _LOW <= constant < _HIGH:
+        if not address.terms and not scaled and _LOW <= constant < _HIGH:
             return OffsetAddress(base, constant)
-        key = self._key(base, address)
+        key = self._key(base, address, scaled)
         for pointer in self._pointers.setdefault(key, []):
             is_open = pointer.owner is None or pointer.owner in self.code.frames
             if is_open and _LOW <= constant - pointer.anchor < _HIGH:
                 return OffsetAddress(pointer.register, constant - pointer.anchor)
-        pointer = self._made(base, address)
+        pointer = self._made(base, address, scaled)
         self._pointers[key].append(pointer)
         return OffsetAddress(pointer.register, constant - pointer.anchor)
 
-    def _key(self, base: Register, address: Expr) -> Hashable:
+    def _key(self, base: Register, address: Expr, scaled: tuple[Scaled, ...]) -> Hashable:
         loops = self.loops()
-        used = tuple((depth, loops[depth]) for depth in sorted(address.variables()))
-        return base, address.terms, used
+        variables = address.variables().union(*(each.index.variables() for each in scaled))
+        used = tuple((depth, loops[depth]) for depth in sorted(variables))
+        return base, address.terms, scaled, used
 
-    def _made(self, base: Register, address: Expr) -> _Pointer:
+    def _made(self, base: Register, address: Expr, scaled: tuple[Scaled, ...]) -> _Pointer:
         frames = self.code.frames
         position = {f.depth: k for k, f in enumerate(frames) if f.depth is not None}
-        divided = [a for a, _ in address.terms if isinstance(a, Div)]
-        if divided:
-            level = max(position[v] for a in divided for v in a.numerator.variables())
-            return self._divided(base, address, level)
-        steps = {position[a]: c for a, c in address.terms if isinstance(a, int)}
+        computed = [a.numerator for a, _ in address.terms if isinstance(a, Div)] + [each.index for each in scaled]
+        level = max((position[v] for e in computed for v in e.variables()), default=-1)
+        steps = {position[a]: c for a, c in address.terms if isinstance(a, int) and position[a] > level}
+        first = level + 1 if computed else min(steps, default=0)
+        # No constant distance undoes what loops with a number of iterations that varies have added.
+        varying = (k for k in range(max(steps, default=0), first, -1) if frames[k].trips is not None)
+        if (apart := next(varying, None)) is not None:
+            return self._copied(base, address, scaled, apart)
+        if computed:
+            return self._divided(base, address, scaled, level)
         if not steps:
             # An address too far from the base is computed once, before the nest.
             key = ("address", base, address.constant)
@@ -105,6 +132,19 @@ class Addresses:
                 self.code.move(base, pointer)
         self._advance(pointer, steps, first)
         return _Pointer(pointer, address.constant, frames[first])
+
+    def _copied(self, base: Register, address: Expr, scaled: tuple[Scaled, ...], apart: int) -> _Pointer:
+        """A pointer for the loops from the frame `apart` on, set before it from one for the loops around."""
+        frames = self.code.frames
+        position = {f.depth: k for k, f in enumerate(frames) if f.depth is not None}
+        inner = {position[a]: c for a, c in address.terms if isinstance(a, int) and position[a] >= apart}
+        outer = tuple((a, c) for a, c in address.terms if not isinstance(a, int) or position[a] < apart)
+        near = self._place(base, Expr(address.constant, outer), scaled)
+        pointer = Register("x", area=base.area)
+        with self.code.at(frames[apart].before):
+            self.code.move(near.base, pointer)
+        self._advance(pointer, inner, apart)
+        return _Pointer(pointer, address.constant - near.offset, frames[apart])
 
     def _far(self, base: Register, offset: int) -> Register:
         return self.code.add_immediate(base, offset, Register("x", area=base.area))
@@ -123,7 +163,7 @@ class Addresses:
                 frame.advancing.append((pointer, step))
             added = frame.extent * step
 
-    def _divided(self, base: Register, address: Expr, level: int) -> _Pointer:
+    def _divided(self, base: Register, address: Expr, scaled: tuple[Scaled, ...], level: int) -> _Pointer:
         frames = self.code.frames
         position = {f.depth: k for k, f in enumerate(frames) if f.depth is not None}
         outer = Expr(
@@ -134,10 +174,41 @@ class Addresses:
         near = self._place(base, outer)
         pointer = Register("x", area=base.area)
         with self.code.at(frames[level].head):
-            self.code.x("add", near.base, self.value(quotients), to=pointer)
+            self.code.x("add", near.base, self._distance(quotients, scaled), to=pointer)
         if steps:
             self._advance(pointer, steps, level + 1)
         return _Pointer(pointer, address.constant - near.offset, frames[level])
+
+    def _distance(self, expression: Expr, scaled: Sequence[Scaled]) -> Register:
+        """The sum of an expression and of distances by strides that depend on sizes."""
+        parts = [self.value(expression)] if expression.terms else []
+        for each in scaled:
+            total = self._stride(each.factor, each.extents)
+            if each.index != const(1):
+                total = self.code.x("mul", self.value(each.index), total)
+            parts.append(total)
+        return reduce(lambda one, other: self.code.x("add", one, other), parts)
+
+    def _stride(self, factor: int, extents: tuple[Expr, ...]) -> Register:
+        """`factor * product(extents)`, whose extents depend on sizes, kept for the nest."""
+
+        def made() -> Register:
+            whole = reduce(lambda one, other: self.code.x("mul", one, other), map(self.value, extents))
+            return self._multiple(whole, factor)
+
+        return self.code.keep(("stride", factor, extents), made)
+
+    def trips(self, extent: int, limits: Sequence[Expr]) -> Register:
+        """The least of an extent and of some expressions over open loops' variables; less than 1 for no iteration."""
+        code = self.code
+        bound = [bind(limit, self.known, self.extents) for limit in limits]
+        needed = all(limit.bounds(self.extents)[1] > extent for limit in bound)
+        total, *others = [*[code.li(extent)] * needed, *map(self.exact, bound)]
+        for other in others:
+            # All bits that differ are exchanged where the other is less.
+            mask = code.x("sub", ZERO, code.x("slt", other, total))
+            total = code.x("xor", total, code.x("and", code.x("xor", total, other), mask))
+        return total
 
     def exchanged(self, place: OffsetAddress, exchange: Exchange, width: int) -> OffsetAddress:
         """The place after adding a swizzle's exchange; elements have `width` bytes."""
@@ -171,7 +242,11 @@ class Addresses:
         # Numerators in canonical form are never negative, so rounding down and rounding to zero agree.
         total: Register | None = None
         for atom, factor in rest.terms:
-            total = self._plus_multiple(total, self._atom(atom), factor)
+            if isinstance(atom, Size):
+                factor, divisor = atom.multiple(factor)
+                total = self._plus_multiple(total, self._by(self.sizes[atom.name], divisor), factor)
+            else:
+                total = self._plus_multiple(total, self._atom(atom), factor)
         for numerator, divisor, factor in remainders:
             total = self._plus_multiple(total, self._remainder(self.exact(numerator), divisor), factor)
         if total is None:
@@ -206,14 +281,19 @@ class Addresses:
         return self.code.x("mul", value, self.code.li(factor))
 
     def _atom(self, atom: Atom) -> Register:
-        assert not isinstance(atom, Lookup | Size), "kernels with lookups or sizes are refused"
+        assert not isinstance(atom, Lookup | Size), "kernels with lookups are refused, and sizes have registers"
         return self._quotient(atom) if isinstance(atom, Div) else self.counter(atom)
 
     def _quotient(self, atom: Div) -> Register:
-        value = self.exact(atom.numerator)
-        if atom.divisor & (atom.divisor - 1) == 0:
-            return self.code.x("srai", value, immediate=atom.divisor.bit_length() - 1)
-        return self.code.x("div", value, self.code.li(atom.divisor))
+        return self._by(self.exact(atom.numerator), atom.divisor)
+
+    def _by(self, value: Register, divisor: int) -> Register:
+        """The quotient of a value that is at least 0."""
+        if divisor == 1:
+            return value
+        if divisor & (divisor - 1) == 0:
+            return self.code.x("srai", value, immediate=divisor.bit_length() - 1)
+        return self.code.x("div", value, self.code.li(divisor))
 
     def _remainder(self, value: Register, divisor: int) -> Register:
         if divisor & (divisor - 1) == 0 and divisor <= _HIGH:

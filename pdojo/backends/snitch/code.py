@@ -113,6 +113,8 @@ class Frame:
     head: list[CodeLine] = field(default_factory=list[CodeLine])
     body: list[CodeLine] = field(default_factory=list[CodeLine])
     tail: list[CodeLine] = field(default_factory=list[CodeLine])
+    trips: Register | None = None
+    """The register with the number of iterations, perhaps none, if it depends on sizes."""
     counter: Register | None = None
     """The register with the iteration's number; None if nothing uses it."""
     advancing: list[tuple[Register, int]] = field(default_factory=list[tuple[Register, int]])
@@ -270,9 +272,9 @@ class SnitchCode:
     # Frames
 
     @contextmanager
-    def frame(self, kind: FrameKind, scope: Scope | None = None) -> Generator[Frame]:
+    def frame(self, kind: FrameKind, scope: Scope | None = None, trips: Register | None = None) -> Generator[Frame]:
         """A context in which a frame is open; the caller appends its code with `close_*`."""
-        frame = Frame(kind, scope)
+        frame = Frame(kind, scope, trips=trips)
         self.frames.append(frame)
         previous, self._target = self._target, None
         yield frame
@@ -297,8 +299,8 @@ class SnitchCode:
         label = self.label("loop")
         control: list[CodeLine] = []
         if frame.counter is not None:
-            branch = CodeLine("bne", (), (frame.counter, self.li(extent)), label)
-        elif frame.advancing:
+            branch = CodeLine("bne", (), (frame.counter, frame.trips or self.li(extent)), label)
+        elif frame.advancing and frame.trips is None:
             pointer, step = frame.advancing[0]
             with self.at(frame.before):
                 end = self.add_immediate(pointer, step * extent, Register("x"))
@@ -306,12 +308,21 @@ class SnitchCode:
         else:
             count = Register("x")
             with self.at(frame.before):
-                self.emit("li", (count,), (), extent)
+                if frame.trips is None:
+                    self.emit("li", (count,), (), extent)
+                else:
+                    self.move(frame.trips, count)
             control.append(CodeLine("addi", (count,), (count,), -1))
             branch = CodeLine("bne", (), (count, ZERO), label)
         place += frame.before
-        self.emit("label", immediate=label)
-        place += [*frame.head, *frame.body, *frame.tail, *control, branch]
+        repeated = [CodeLine("label", immediate=label), *frame.head, *frame.body, *frame.tail, *control, branch]
+        if frame.trips is None:
+            place += repeated
+            return
+        skip = self.label("none")
+        self.emit("bge", (), (ZERO, frame.trips), skip)
+        place += repeated
+        self.emit("label", immediate=skip)
 
     def close_hardware_loop(self, frame: Frame, expected: int, trips: int, machine: str) -> None:
         """Append a hardware loop of `expected` instructions (an inner loop's count once) and `trips` iterations.

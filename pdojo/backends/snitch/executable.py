@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.calling.arrays import Parameter, parameters_of
+from pdojo.backends.calling.arrays import Parameter, parameters_at, parameters_of
 from pdojo.backends.snitch.configuration import configuration_of
 from pdojo.backends.snitch.targets import SnitchSource, snitch_source
+from pdojo.dialect.affine import Size
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.rounding import INTERFACE
+from pdojo.dialect.sizes import solve_sizes
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError, MemoryDamage, UsageError
 from pdojo.snitch_sim.assembler import TCDM_BASE, AssembledProgram, assemble
@@ -68,15 +70,30 @@ class SimulatedKernel:
     program: AssembledProgram
     parameters: tuple[Parameter, ...]
     configuration: Configuration
+    sizes: tuple[Size, ...] = ()
+    values: tuple[int, ...] = ()
+    """The values of the sizes in a call."""
 
-    def run(self, inputs: Arrays, *, limit: int = CYCLES, trace: bool = False) -> SimulatedRun:
-        """Call the kernel on arrays for all parameters that it reads.
+    def run(
+        self, inputs: Arrays, *, sizes: Mapping[str, int] | None = None, limit: int = CYCLES, trace: bool = False
+    ) -> SimulatedRun:
+        """Call the kernel on arrays for all parameters that it reads, and with sizes that no shape gives.
 
         Outputs and free memory are poisoned before the call. Raises CycleLimit above `limit` cycles, Deadlock,
         MemoryDamage if anything but outputs, workspace and stack frame has changed, and SimulationError, their base
         class, for operations that the hardware lacks; UsageError for arrays that do not fit the interface;
         LoweringError if the arrays together do not fit the memory.
         """
+        if not self.sizes:
+            return self._run(inputs, limit, trace=trace)
+        extents = {p.name: p.extents for p in self.parameters}
+        shapes = {name: array.shape for name, array in inputs.items()}
+        values = solve_sizes(self.source.name, self.sizes, extents, shapes, sizes or {})
+        known = replace(self, parameters=(*parameters_at(self.parameters, values),), values=(*values.values(),))
+        return known._run(inputs, limit, trace=trace)
+
+    def _run(self, inputs: Arrays, limit: int, *, trace: bool) -> SimulatedRun:
+        """`run` for sizes of the given `values`."""
         places = self._places()
         memory = bytearray(np.full(self.configuration.memory_bytes // 2, _POISON).tobytes())
         memory[: len(self.program.data)] = self.program.data
@@ -104,6 +121,7 @@ class SimulatedKernel:
     def _arguments(self, places: Places, memory: bytearray) -> dict[str, int]:
         """The registers of the call; further arguments are stored on the stack."""
         addresses = [TCDM_BASE + places.arrays[name] for name in self.source.arguments]
+        addresses += self.values
         if self.source.workspace_bytes:
             addresses.append(TCDM_BASE + places.workspace)
         for number, address in enumerate(addresses[_IN_REGISTERS:]):
@@ -163,7 +181,8 @@ def load(kernel: KernelOp, machine: Machine) -> SimulatedKernel:
     """A kernel for the simulator of a machine; raises LoweringError if the core lacks what it uses."""
     configuration = configuration_of(machine)
     source = snitch_source(kernel, machine)
-    return SimulatedKernel(source, assemble(source.text, source.name), parameters_of(nest_of(kernel)), configuration)
+    nest, program = nest_of(kernel), assemble(source.text, source.name)
+    return SimulatedKernel(source, program, parameters_of(nest), configuration, (*nest.sizes.values(),))
 
 
 def _data(parameter: Parameter, inputs: Arrays) -> bytes:

@@ -1,19 +1,18 @@
 """A kernel as one function of a Snitch core.
 
-The function takes pointers to the interface arrays, in the order of the signature, then a pointer to the workspace if
-the kernel has heap temporaries. Arguments are in a0 to a7, further ones on the stack (ilp32d). All memory must be in
-the TCDM.
+The function takes pointers to the interface arrays, in the order of the signature, then the sizes, of 32 bits each,
+then a pointer to the workspace if the kernel has heap temporaries. Arguments are in a0 to a7, further ones on the stack
+(ilp32d). All memory must be in the TCDM.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
-from pdojo.backends.common.addresses import refuse_sizes
 from pdojo.backends.common.placement import MemoryClass, MemoryPlan, plan_memory
-from pdojo.backends.common.walk import LoopBounds, NestWalk, checked_within, describe
+from pdojo.backends.common.walk import LoopBounds, NestWalk, describe, sized_bounds
 from pdojo.backends.snitch.addressing import Addresses, Root
 from pdojo.backends.snitch.assembly import AssemblyFunction
 from pdojo.backends.snitch.cells import Cells, in_registers
@@ -54,7 +53,6 @@ def lower_kernel(nest: Nest, machine: Machine) -> AssemblyFunction:
     Raises LoweringError for mappings and memories that the core lacks, for functions that need a missing divider, for
     arrays that exceed its memory, and for hardware loops that need too many registers.
     """
-    refuse_sizes(nest, "code for Snitch")
     return _SnitchLowering(nest, machine).lower()
 
 
@@ -79,6 +77,7 @@ class _SnitchLowering(NestWalk):
         self.machine = machine
         self._refuse_mappings()
         self._refuse_tables()
+        self._refuse_sizes()
         self._refuse_limits()
         self.plan: MemoryPlan = plan_memory(nest)
         self.code = SnitchCode(nest.symbol)
@@ -142,6 +141,15 @@ class _SnitchLowering(NestWalk):
                 f"'{found.table.name}'"
             )
 
+    def _refuse_sizes(self) -> None:
+        """Raise LoweringError for sizes that 32 bits do not hold."""
+        for size in self.nest.sizes.values():
+            if size.high >= 1 << 31:
+                raise LoweringError(
+                    f"kernel '{self.nest.name}': the size {size.name} goes to {size.high}, and integers of a Snitch "
+                    "core have 32 bits; give it a smaller range"
+                )
+
     def _refuse_limits(self) -> None:
         """Raise LoweringError for violated limits of streams and hardware loops; moves never violate them."""
         if any(s.mapping in (Mapping.STREAM, Mapping.FREP) for s in self.nest.scopes):
@@ -166,6 +174,9 @@ class _SnitchLowering(NestWalk):
                     continue
                 case _:
                     self.stack.add(buffer, placement.layout.size_bytes)
+        for name in self.nest.sizes:
+            arguments.append(Register("x"))
+            self.addresses.sizes[name] = arguments[-1]
         if self.plan.shared_bytes:
             arguments.append(workspace)
         with self.code.at(self.entry):
@@ -222,8 +233,8 @@ class _SnitchLowering(NestWalk):
         self.code.close_if(frame, skip)
 
     def bounds(self, scope: Scope) -> LoopBounds:
-        """Bounds that check guards in each iteration, because loops count down from constants."""
-        return checked_within(scope)
+        """Bounds that check guards in each iteration, because loops count down, from constants or from sizes."""
+        return sized_bounds(scope, self.extents)
 
     def unroll(self, scope: Scope, bounds: LoopBounds) -> None:
         """Append the iterations of an unrolled scope; if it is one statement, its copies share tests of arguments."""
@@ -261,7 +272,9 @@ class _SnitchLowering(NestWalk):
             self.unrolled(scope, bounds)
             return
         self.regions.loop(scope)
-        with self.code.frame(FrameKind.LOOP, scope) as frame:
+        trips = self.addresses.trips(scope.extent, bounds.highs) if bounds.highs else None
+        skipped = nullcontext() if trips is None else self.regions.branch()
+        with skipped, self.code.frame(FrameKind.LOOP, scope, trips) as frame:
             self.body(scope, bounds)
         self.code.close_loop(frame)
 

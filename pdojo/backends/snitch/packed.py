@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, cast
 
-from pdojo.backends.common.addresses import address_of, bind, known_alignment
+from pdojo.backends.common.addresses import address_of, bind, known_alignment, stride_divisors
 from pdojo.backends.common.walk import lanes_together
 from pdojo.backends.snitch.cells import WORD, is_contiguous
 from pdojo.backends.snitch.code import Register
@@ -65,8 +65,11 @@ def is_whole(access: Access, leaf: Leaf, alignment: Callable[[Buffer], int]) -> 
     from pdojo.dialect.view.storage import physical_index
 
     shape = [e if not r else leaf.chain[-1].extent for e, r in zip(buffer.shape, buffer.reuse, strict=True)]
-    distance = linear_address(physical_index(access, leaf.chain), shape)
-    return is_contiguous(distance, leaf, byte_width(buffer.dtype), alignment(buffer))
+    index, width, steps = physical_index(access, leaf.chain), byte_width(buffer.dtype), stride_divisors(buffer)
+    outer = len(steps)
+    if any(e.uses(leaf.chain[-1].depth) for e in index[:outer]) or any(step * width % WORD for step in steps):
+        return False
+    return is_contiguous(linear_address(index[outer:], shape[outer:]), leaf, width, alignment(buffer))
 
 
 def _is_uniform(access: Access, leaf: Leaf) -> bool:
@@ -249,11 +252,13 @@ class Packed:
         layout = statements.plan.placements[access.array.buffer].layout
         found = address_of(access, layout, leaf.chain)
         linear = bind(found.linear, {**statements.known, lanes.depth: lane}, leaf.extents)
-        return linear if linear.is_linear and not found.exchanges else None
+        return linear if linear.is_linear and not found.exchanges and not found.scaled else None
 
     def _starts_word(self, element: Expr, buffer: Buffer) -> bool:
         """Whether an element is the first one of an aligned word of memory that ends inside of the buffer."""
         layout = self.statements.plan.placements[buffer].layout
+        if layout.sized:
+            return False
         aligned = known_alignment(element, byte_width(buffer.dtype), self.statements.alignment(buffer))
         return aligned % WORD == 0 and layout.size_bytes % WORD == 0
 

@@ -10,7 +10,7 @@ from typing import cast
 from pdojo.backends.common.addresses import address_of
 from pdojo.backends.common.placement import MemoryPlan
 from pdojo.backends.common.walk import lanes_together
-from pdojo.backends.snitch.addressing import Addresses, OffsetAddress, Root
+from pdojo.backends.snitch.addressing import Addresses, OffsetAddress, Root, in_bytes
 from pdojo.backends.snitch.cells import Cells
 from pdojo.backends.snitch.code import Register, SnitchCode
 from pdojo.backends.snitch.functions import Functions, from_index, has_instruction
@@ -233,7 +233,7 @@ class Statements:
         buffer = access.array.buffer
         layout = self.plan.placements[buffer].layout
         found = address_of(access, layout, leaf.chain)
-        place = self.addresses.place(self.roots[buffer], found.linear * layout.element_bytes)
+        place = self.addresses.place(self.roots[buffer], in_bytes(found, layout.element_bytes))
         for exchange in found.exchanges:
             place = self.addresses.exchanged(place, exchange, layout.element_bytes)
         return place

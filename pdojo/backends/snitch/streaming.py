@@ -14,18 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
-from pdojo.backends.snitch.addressing import Addresses, Root
+from pdojo.backends.common.addresses import Address, address_of, layout_of
+from pdojo.backends.snitch.addressing import Addresses, Root, in_bytes
 from pdojo.backends.snitch.code import STREAMS, ZERO, Register, SnitchCode
 from pdojo.backends.snitch.draining import Draining, StreamUse
-from pdojo.dialect.affine import Expr, const
+from pdojo.dialect.affine import const
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.hints import LANE
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.rules.hints import value_of
-from pdojo.dialect.rules.stream_patterns import Pattern, address_in_bytes
+from pdojo.dialect.rules.stream_patterns import Pattern
 from pdojo.dialect.rules.streams import Stream, has_lanes, is_streamed, may_divide, streams_of, walk_of
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Node, Scope, leaves_of
 from pdojo.errors import LoweringError
@@ -333,8 +334,10 @@ class Regions:
         self.code.emit("scfgwi", (), (pointer,), one.lane | register << 5)
 
 
-def first_address(nest: Nest, stream: Stream, region: Scope) -> Expr:
-    """The address of a stream's first element: the access with the region's variables at 0."""
-    address = address_in_bytes(nest, stream.access, stream.leaf)
-    inside: Sequence[int] = [v for v in address.variables() if v >= region.depth]
-    return address.substitute({v: const(0) for v in inside}, stream.leaf.extents) if inside else address
+def first_address(nest: Nest, stream: Stream, region: Scope) -> Address:
+    """The address of a stream's first element, in bytes: the access with the region's variables at 0."""
+    layout, leaf = layout_of(nest, stream.access.array.buffer), stream.leaf
+    # Streams have no swizzles, and strides that depend on sizes only for variables around the region.
+    address = in_bytes(address_of(stream.access, layout, leaf.chain), layout.element_bytes)
+    inside = {v: const(0) for v in address.linear.variables() if v >= region.depth}
+    return replace(address, linear=address.linear.substitute(inside, leaf.extents) if inside else address.linear)

@@ -47,7 +47,9 @@ class SnitchSource:
     text: str
     """The assembly text, including constants."""
     arguments: tuple[str, ...]
-    """The arrays whose addresses are the arguments, in order; a pointer to the workspace follows if there is one."""
+    """The arrays whose addresses are the first arguments, in order."""
+    sizes: tuple[str, ...]
+    """The sizes that follow, of 32 bits each; a pointer to the workspace follows if there is one."""
     workspace_bytes: int
     """Bytes of the workspace, whose address must be a multiple of 8."""
     stack_bytes: int
@@ -69,4 +71,6 @@ def snitch_source(kernel: KernelOp, described: Machine | None = None) -> SnitchS
     print_assembly(module, text)
     arguments = tuple(b.names[0] for b in nest.buffers if b.op is None)
     workspace = plan_memory(nest).shared_bytes
-    return SnitchSource(nest.symbol, text.getvalue(), arguments, workspace, function.facts["stack_bytes"])
+    return SnitchSource(
+        nest.symbol, text.getvalue(), arguments, (*nest.sizes,), workspace, function.facts["stack_bytes"]
+    )

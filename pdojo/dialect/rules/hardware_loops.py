@@ -15,6 +15,7 @@ from pdojo.dialect.rules.streams import (
     EXTREMA,
     FPU_FUNCTIONS,
     WORD,
+    guard_of,
     has_lanes,
     is_streamed,
     stream_limits,
@@ -40,7 +41,8 @@ def loop_limits(program: Program, loop: Scope) -> Iterator[Reason]:
         return
     guarded = next((s for leaf in loop.leaves for s in (loop, *leaf.chain[loop.depth + 1 :]) if s.guard), None)
     if guarded is not None:
-        yield Reason(f"{describe_scope(guarded)} has a guard, but a hardware loop repeats the same instructions")
+        found = f"{describe_scope(guarded)} has {guard_of(guarded)}"
+        yield Reason(f"{found}, but a hardware loop repeats the same instructions")
     nested = sum(1 for s in loop.chain if s.mapping is Mapping.FREP)
     if nested > max(1, core.frep_nesting):
         yield Reason(

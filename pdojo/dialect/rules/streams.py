@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from pdojo.dialect.affine import sizes_in
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.flow.collision import ANY, BEFORE, EQUAL, Relation
 from pdojo.dialect.flow.content import region_content
@@ -25,7 +26,7 @@ from pdojo.dialect.rules.lanes import Stride, known_alignment, stride_over
 from pdojo.dialect.rules.stream_patterns import Pattern, address_in_bytes, condensed, joint_walk, pattern_of
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
-from pdojo.dialect.view.storage import physical_index, physical_shape
+from pdojo.dialect.view.storage import physical_index, physical_shape, sized_strides
 from pdojo.math.functions import FUNCTIONS
 
 WORD = 8
@@ -84,8 +85,9 @@ def streams_of(nest: Nest, region: Scope, machine: Machine) -> list[Stream]:
 
 
 def _is_shared(stream: Stream) -> bool:
-    """Whether a stream is a read, so that other reads may join it."""
-    return not stream.writes and stream.access is not stream.leaf.output
+    """Whether a stream is a read, so that other reads may join it; strides that depend on sizes forbid it."""
+    is_read = not stream.writes and stream.access is not stream.leaf.output
+    return is_read and not sized_strides(stream.access.array.buffer)
 
 
 def _are_one(nest: Nest, region: Scope, streams: Sequence[Stream]) -> bool:
@@ -224,7 +226,7 @@ def _own_limits(program: Program, region: Scope) -> Iterator[Reason]:
         return
     guarded = next((s for leaf in region.leaves for s in (region, *leaf.chain[region.depth + 1 :]) if s.guard), None)
     if guarded is not None:
-        yield Reason(f"{describe_scope(guarded)} has a guard, but streams run over whole boxes")
+        yield Reason(f"{describe_scope(guarded)} has {guard_of(guarded)}, but streams run over whole boxes")
     streams = streams_of(program.nest, region, machine)
     if len(streams) > machine.snitch.stream_registers:
         yield Reason(f"{where} would need {len(streams)} streams; {machine.name} has {machine.snitch.stream_registers}")
@@ -263,8 +265,14 @@ def _bytes_in_core(nest: Nest) -> int:
 def _access_problem(program: Program, leaf: Leaf, access: Access, region: Scope) -> Reason | None:
     """The reason why an access cannot be an element of a stream; None if it can."""
     described = describe_access(access)
-    if access.array.buffer.swizzles:
+    buffer = access.array.buffer
+    if buffer.swizzles:
         return Reason(f"'{access.array.name}' is swizzled; streams are linear")
+    if any(v >= region.depth for index in access.index[: sized_strides(buffer)] for v in index.variables()):
+        return Reason(
+            f"{described} moves in the region over a dimension whose stride depends on {_sizes_of(buffer)}; streams "
+            "have constant strides; stream a scope inside"
+        )
     # The index of consecutive rows has a division; their address has none.
     for atom, _ in address_in_bytes(program.nest, access, leaf).terms:
         if not isinstance(atom, int) and any(v >= region.depth for v in atom.operand.variables()):
@@ -273,6 +281,17 @@ def _access_problem(program: Program, leaf: Leaf, access: Access, region: Scope)
         return Reason(f"{described} is of type {access.array.dtype}; streams are floating-point registers")
     lanes = leaf.chain[-1] if leaf.chain[-1].mapping is Mapping.VECTOR else None
     return _word_problem(access, leaf, lanes)
+
+
+def guard_of(scope: Scope) -> str:
+    """A scope's guard in messages, with the sizes on which it depends."""
+    sizes = ", ".join(size.name for size in sizes_in(scope.guard))
+    return f"a guard that depends on {sizes}" if sizes else "a guard"
+
+
+def _sizes_of(buffer: Buffer) -> str:
+    """The names of the sizes on which a buffer's extents depend."""
+    return ", ".join(size.name for size in sizes_in(buffer.sized))
 
 
 def _walk_problem(program: Program, stream: Stream, region: Scope) -> Reason | None:

@@ -46,6 +46,12 @@ def _without(index: Expr, chain: Sequence[Scope], dropped: Callable[[Scope], boo
     return index.substitute(zeros, [s.extent for s in chain]) if zeros else index
 
 
+def sized_strides(buffer: Buffer) -> int:
+    """How many outer dimensions have strides that depend on sizes: only those of interface arrays do."""
+    sized = buffer.sized if buffer.op is None else ()
+    return max((d for d, extent in enumerate(sized) if not extent.is_constant), default=0)
+
+
 Placed: TypeAlias = tuple[Access, Sequence[Scope]]
 """An access and the scopes around it, with the mappings to assume."""
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import func, gpu
+from xdsl.dialects import arith, func, gpu
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Region, SSAValue
 
-from pdojo.backends.common.addresses import refuse_sizes
 from pdojo.backends.common.walk import LoopBounds
 from pdojo.backends.gpu.homes import workspace_of
 from pdojo.backends.gpu.ir.launch_body import LaunchBody
-from pdojo.backends.gpu.launches import holds_grid, launch
-from pdojo.backends.loops.loop_builder import LoopBuilder
+from pdojo.backends.gpu.launches import grid_limits, holds_grid, launch
+from pdojo.backends.loops.loop_builder import LoopBuilder, entry_block
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.machines.machine import Machine
@@ -27,7 +26,6 @@ def lower_kernel(nest: Nest, machine: Machine) -> func.FuncOp:
 
     Raises LoweringError for kernels that the gpu dialect cannot express.
     """
-    refuse_sizes(nest, "the gpu dialect")
     try:
         return _HostFunction(nest, machine).lower()
     except LoweringError as error:
@@ -38,7 +36,7 @@ class _HostFunction(LoopBuilder):
     hardware = "a host"
 
     def __init__(self, nest: Nest, machine: Machine) -> None:
-        super().__init__(nest, Block(arg_types=nest.kernel.body.block.arg_types))
+        super().__init__(nest, entry_block(nest))
         self.machine = machine
         self.memories: dict[Buffer, SSAValue] = {}
 
@@ -73,14 +71,22 @@ class _HostFunction(LoopBuilder):
 
     def _launch(self, node: Node) -> None:
         found = launch(self.nest, node, self.machine)
-        body = LaunchBody(self.nest, found, self.memories, self.variables, self.machine.gpu.warp_size)
+        counts = [self._count(scope) for scope in found.grids]
+        body = LaunchBody(self, found, self.memories, counts, self.machine.gpu.warp_size)
         one = self.constants.index(1)
-        blocks, threads = self.constants.index(found.blocks), self.constants.index(found.threads)
+        blocks, threads = self.indices.product(counts), self.constants.index(found.threads)
         shared = self.constants.typed(Constant(body.shared_bytes, "i32")) if body.shared_bytes else None
         launched = gpu.LaunchOp(
             Region(body.entry), [blocks, one, one], [threads, one, one], dynamicSharedMemorySize=shared
         )
         self.builder.insert(launched)
+
+    def _count(self, scope: Scope) -> SSAValue | int:
+        """The number of iterations of a grid scope; of type index if it depends on sizes."""
+        limits = grid_limits(scope)
+        if not limits:
+            return scope.extent
+        return self.append(arith.MaxSIOp(self.constants.index(1), self.upper(scope.extent, limits)))
 
     def statement(self, leaf: Leaf) -> None:
         """Never called: a statement outside of grids is a launch."""

@@ -22,10 +22,11 @@ from pdojo.backends.gpu.ir.tree_builder import TreeBuilder
 from pdojo.backends.gpu.launches import Launch
 from pdojo.backends.gpu.numbering import Below, is_complete, iteration, leader
 from pdojo.backends.gpu.trees import Tree, trees_of
+from pdojo.backends.loops.loop_builder import LoopBuilder
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.rules.block_threads import THREADS
-from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Node, Scope
+from pdojo.dialect.view.nest import Buffer, Leaf, Node, Scope
 from pdojo.dialect.view.storage import physical_shape
 from pdojo.errors import LoweringError
 
@@ -37,10 +38,17 @@ class LaunchBody(ThreadBuilder):
     """Builds the body of a launch."""
 
     def __init__(
-        self, nest: Nest, found: Launch, memories: Mapping[Buffer, SSAValue], variables: Sequence[SSAValue], warp: int
+        self,
+        host: LoopBuilder,
+        found: Launch,
+        memories: Mapping[Buffer, SSAValue],
+        counts: Sequence[SSAValue | int],
+        warp: int,
     ) -> None:
-        """`memories` has the memrefs of buffers that outlive launches, `variables` the host's loop variables."""
-        super().__init__(nest, found, Block(arg_types=[IndexType()] * _IDS), variables)
+        """`memories` has the memrefs of buffers that outlive launches, `counts` the iterations of grid scopes."""
+        nest, variables = host.nest, host.variables
+        super().__init__(nest, found, Block(arg_types=[IndexType()] * _IDS), variables, host.sizes)
+        self.counts = counts
         self.sync = synchronisation(nest, found)
         self.trees = trees_of(found, Identifiers())
         self.atomics = atomics_of(nest, found)
@@ -101,20 +109,19 @@ class LaunchBody(ThreadBuilder):
         if grids:
             block = self.append(gpu.BlockIdOp(gpu.DimensionAttr(gpu.DimensionEnum.X)))
             block.name_hint = "block"
-            remaining = self.launch.blocks
-            for scope in grids:
-                remaining //= scope.extent
-                self.variables.append(self._block_digit(block, remaining, 0 if scope is grids[0] else scope.extent))
+            for position, scope in enumerate(grids):
+                own = self.counts[position] if position else None
+                self.variables.append(self._block_digit(block, self.counts[position + 1 :], own))
                 self.variables[-1].name_hint = "block" if len(grids) == 1 else scope.op.iv.name_hint
         self.extents.extend(s.extent for s in grids)
         with self.guarded([g for scope in grids for g in scope.guard]) as possible:
             if possible:
                 self.nodes(self.launch.nodes)
 
-    def _block_digit(self, block: SSAValue, stride: int, extent: int) -> SSAValue:
-        if stride > 1:
-            block = self.append(arith.DivUIOp(block, self.constants.index(stride)))
-        return self.append(arith.RemUIOp(block, self.constants.index(extent))) if extent else block
+    def _block_digit(self, block: SSAValue, inner: Sequence[SSAValue | int], own: SSAValue | int | None) -> SSAValue:
+        if any(count != 1 for count in inner):
+            block = self.append(arith.DivUIOp(block, self.indices.product(inner)))
+        return block if own is None else self.append(arith.RemUIOp(block, self.indices.product([own])))
 
     def synchronise(self, node: Node) -> None:
         """Append the barrier before a node: always of the whole block, even if one of the warp is enough."""

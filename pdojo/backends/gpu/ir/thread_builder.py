@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import reduce
 
@@ -25,8 +25,15 @@ class ThreadBuilder(BlockWalk[SSAValue], LoopBuilder):
 
     hardware = "a graphics processor"
 
-    def __init__(self, nest: Nest, found: Launch, block: Block, variables: Sequence[SSAValue]) -> None:
-        super().__init__(nest, block, variables)
+    def __init__(
+        self,
+        nest: Nest,
+        found: Launch,
+        block: Block,
+        variables: Sequence[SSAValue],
+        sizes: Mapping[str, SSAValue],
+    ) -> None:
+        super().__init__(nest, block, variables, sizes)
         self.launch = found
         self.memories: dict[Buffer, SSAValue] = {}
         """The memref of each buffer."""

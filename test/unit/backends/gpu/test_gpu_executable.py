@@ -245,6 +245,35 @@ def test_a_cache_that_cannot_be_written_is_none(tmp_path: Path) -> None:
     assert counted.compiled == 2
 
 
+SIZED = """\
+kernel sized(x) -> (y, z)
+size N in 1..70
+size K in 1..5
+x f32 [N, 8] heap
+y f32 [N, 8] heap
+z f32 [N, 8] heap
+
+5:g 16:b where ({0}*16+{1} < N) 8 y[{0}*16+{1},{2}] = x[{0}*16+{1},{2}] + K
+K N:g 8:b z[{1},{2}] = x[N-1-{1},{2}] * {0}
+"""
+
+
+def test_sizes_are_found_in_shapes_or_given(standin: Standin) -> None:
+    kernel = kernel_of(SIZED)
+    loaded = standin_gpu.CUDA(kernel)
+    for rows, count in ((1, 1), (16, 2), (17, 5), (70, 3)):
+        x = np.random.default_rng(rows).standard_normal((rows, 8)).astype(np.float32)
+        y, z = loaded(x, K=count)
+        np.testing.assert_allclose(y, x + count, rtol=1e-6)
+        np.testing.assert_allclose(z, x[::-1] * (count - 1), rtol=1e-6)
+        launched = loaded.sequence({"N": rows, "K": count})
+        assert [(each.number, each.blocks) for each in launched] == [(0, -(-rows // 16)), *[(1, rows)] * count]
+    with pytest.raises(UsageError, match="kernel 'sized' needs its size K, which no shape gives: K="):
+        loaded(x)
+    with pytest.raises(UsageError, match="the size N is 1 to 70, not 71, by dimension 0 of array 'x'"):
+        loaded(np.zeros((71, 8), np.float32), K=1)
+
+
 def test_programs_travel_as_json(standin: Standin) -> None:
     kernel = kernel_of(CASES["a triangle"])
     program = standin_gpu.CUDA.assemble(kernel)
@@ -353,6 +382,21 @@ def test_arrays_of_the_device_are_used_where_they_are(kind: Any, standin: Standi
     assert standin.launches() == [], "a call must not wait"
     assert (device.result() == device.data + 1).all()
     assert standin.count("memory") == 2
+
+
+def test_sizes_of_arrays_on_the_device(standin: Standin) -> None:
+    loaded = standin_gpu.CUDA(kernel_of(SIZED))
+    stream = loaded.gpu.stream()
+    for rows in (5, 64, 5):
+        x = np.random.default_rng(rows).standard_normal((rows, 8)).astype(np.float32)
+        memory = [loaded.gpu.memory(x.nbytes) for _ in range(3)]
+        memory[0].upload(x, stream.handle)
+        loaded(*(Tensor(each, x.shape) for each in memory), K=2, stream=stream.handle)
+        y, z = np.empty_like(x), np.empty_like(x)
+        memory[1].download(y, stream.handle)
+        memory[2].download(z, stream.handle)
+        np.testing.assert_allclose(y, x + 2, rtol=1e-6)
+        np.testing.assert_allclose(z, x[::-1], rtol=1e-6)
 
 
 def test_calls_keep_their_launches_and_a_workspace_for_each_stream(standin: Standin) -> None:
