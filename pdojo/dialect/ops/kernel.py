@@ -43,7 +43,8 @@ from xdsl.traits import (
     SymbolOpInterface,
 )
 
-from pdojo.dialect.affine import Expr, Size, sizes_in
+from pdojo.dialect.affine import Expr, Size, const, sizes_in
+from pdojo.dialect.affine_maps import from_affine
 from pdojo.dialect.attributes import (
     Intent,
     IntentAttr,
@@ -52,9 +53,10 @@ from pdojo.dialect.attributes import (
     Numerics,
     NumericsAttr,
 )
+from pdojo.dialect.functions import dtype_name, is_element_type
 from pdojo.dialect.index_maps import memref_of, shape_map
 from pdojo.dialect.names import name_problem
-from pdojo.dialect.narrowing import is_memref, is_table
+from pdojo.dialect.narrowing import is_index_range, is_memref, is_table
 from pdojo.dialect.syntax import (
     IndexNames,
     names_of,
@@ -63,7 +65,7 @@ from pdojo.dialect.syntax import (
     print_hints,
     print_index_expression,
 )
-from pdojo.dialect.table import Table
+from pdojo.dialect.table import IndexArray, Outside, Table
 from pdojo.dialect.verifier import verify
 
 DEFAULT_NUMERICS = (Numerics.REASSOCIATES, Numerics.CONTRACTS)
@@ -72,7 +74,7 @@ DEFAULT_NUMERICS = (Numerics.REASSOCIATES, Numerics.CONTRACTS)
 FLUSHES is not among them: no program means that denormal numbers are flushed to zero.
 """
 
-_FACTS = ("numerics", "machine", "arg_alignments", "tables", "sizes", "arg_extents")
+_FACTS = ("numerics", "machine", "arg_alignments", "tables", "sizes", "arg_extents", "indices")
 """Properties that stand in the attribute dictionary of the printed form."""
 
 
@@ -103,6 +105,9 @@ class KernelOp(IRDLOperation):
     are none."""
     arg_extents = opt_prop_def(ArrayAttr[AffineMapAttr])
     """The extents of each argument as maps of all sizes, which are symbols; absent if there are no sizes."""
+    indices = opt_prop_def(DictionaryAttr)
+    """The range of each array of indices, keyed by its name: its least index, its greatest index as a map of all sizes,
+    and what an index outside of it means; absent if there are none."""
     body = region_def("single_block")
     """Buffers first, then scopes and statements in order of execution."""
 
@@ -120,6 +125,7 @@ class KernelOp(IRDLOperation):
         constants: Sequence[str] = (),
         sizes: Sequence[Size] = (),
         extents: Sequence[AffineMapAttr] = (),
+        indices: Sequence[IndexArray] = (),
     ) -> None:
         super().__init__(
             properties={
@@ -133,6 +139,7 @@ class KernelOp(IRDLOperation):
                 "tables": tables_attr(tables),
                 "sizes": sizes_attr(sizes),
                 "arg_extents": ArrayAttr(extents) if sizes else None,
+                "indices": indices_attr(indices, sizes),
             },
             regions=[body or Region(Block(arg_types=[t for _, _, t in arguments]))],
         )
@@ -156,6 +163,15 @@ class KernelOp(IRDLOperation):
         if "sizes" not in self.properties or self.sizes is None:
             return {}
         return {name: _size(name, each) for name, each in self.sizes.data.items()}
+
+    def index_arrays(self) -> dict[str, IndexArray]:
+        """The arrays of indices by name, in the order of the arguments."""
+        if "indices" not in self.properties or self.indices is None:
+            return {}
+        sizes, ranges = (*self.known_sizes().values(),), self.indices.data
+        maps = [None] * len(self.body.block.args) if self.arg_extents is None else self.arg_extents.data
+        rows = zip(names_of(self.arg_names), self.body.block.args, maps, strict=True)
+        return {n: _index_array(n, array.type, said, ranges[n], sizes) for n, array, said in rows if n in ranges}
 
     @property
     def constant_names(self) -> tuple[str, ...]:
@@ -410,6 +426,39 @@ def sizes_attr(sizes: Sequence[Size]) -> DictionaryAttr | None:
     if not sizes:
         return None
     return DictionaryAttr({s.name: DenseArrayBase.from_list(i64, [s.low, s.high, s.step]) for s in sizes})
+
+
+def indices_attr(indices: Sequence[IndexArray], sizes: Sequence[Size]) -> DictionaryAttr | None:
+    """The property for the arrays of indices of a kernel; None if there are none."""
+    if not indices:
+        return None
+    return DictionaryAttr(
+        {
+            each.name: ArrayAttr[Attribute](
+                [IntegerAttr(each.low, i64), shape_map([each.last], sizes), StringAttr(each.outside.value)]
+            )
+            for each in indices
+        }
+    )
+
+
+@lru_cache(maxsize=256)
+def _index_array(
+    name: str, kind: Attribute, extents: AffineMapAttr | None, said: Attribute, sizes: tuple[Size, ...]
+) -> IndexArray:
+    """The array of indices of a property, whose form verification has checked. Raises ValueError for a wrong bound."""
+    assert is_memref(kind)
+    assert is_index_range(said)
+    assert is_element_type(kind.element_type)
+    low, last, outside = said.data
+    known = [size.expression for size in sizes]
+    shape = [const(n) for n in kind.get_shape()]
+    if extents is not None:
+        shape = [from_affine(each, (), (), known) for each in extents.data.results]
+    greatest = from_affine(last.data.results[0], (), (), known)
+    return IndexArray(
+        name, dtype_name(kind.element_type), tuple(shape), low.value.data, greatest, Outside(outside.data)
+    )
 
 
 @lru_cache(maxsize=256)

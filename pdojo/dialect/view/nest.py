@@ -22,7 +22,7 @@ from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.names import symbol
 from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp, StatementOp, Swizzle
-from pdojo.dialect.table import Table
+from pdojo.dialect.table import IndexArray, Table
 
 NO_HINTS = DictionaryAttr({})
 
@@ -360,6 +360,16 @@ class Nest:
     def sizes(self) -> dict[str, Size]:
         """The sizes that callers give, by name, in order of declaration."""
         return self.kernel.known_sizes()
+
+    @cached_property
+    def index_arrays(self) -> dict[str, IndexArray]:
+        """The arrays of indices by name, in the order of the arguments."""
+        return self.kernel.index_arrays()
+
+    @property
+    def named(self) -> dict[str, Table | IndexArray | Size]:
+        """The tables, arrays of indices and sizes that index expressions may name."""
+        return {**self.tables, **self.index_arrays, **self.sizes}
 
     @property
     def symbol(self) -> str:

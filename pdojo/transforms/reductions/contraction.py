@@ -228,7 +228,7 @@ class Expand(Transformation[Leaf]):
         return None
 
     def _index(self, program: Program, site: Leaf) -> tuple[Expr, ...]:
-        names = {**program.nest.tables, **program.nest.sizes}
+        names = program.nest.named
         return parse_index(self.index, site.extents, names) if self.index else ()
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere

@@ -79,7 +79,7 @@ def named_element(program: Program, site: Leaf, name: str, index: str) -> Access
     if array is None:
         return Reason(f"there is no array '{name}'")
     try:
-        place = parse_index(index, site.extents, {**program.nest.tables, **program.nest.sizes}) if index else ()
+        place = parse_index(index, site.extents, program.nest.named) if index else ()
     except NotationError as error:
         return Reason(f"'index' cannot be read: {sentence(error)}")
     if len(place) != len(array.shape):
