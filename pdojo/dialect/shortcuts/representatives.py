@@ -112,8 +112,8 @@ def _line(uses: Sequence[Use], dimension: int, shape: Sequence[int] | None) -> R
             constants.add(index.constant)
             variables.append(())
             continue
-        depth = next(iter(index.variables()))
-        if index.terms != ((depth, 1),):
+        depth = next(iter(index.variables()), None)
+        if depth is None or index.terms != ((depth, 1),):
             return None
         if offsets.setdefault(use.leaf.chain[depth], index.constant) != index.constant:
             return None
