@@ -1,4 +1,4 @@
-"""Random legal moves on kernels with indices of callers, judged for several of them by interpreter and compiled code."""
+"""Random legal moves on kernels with indices of callers, judged by interpreter and compiled code."""
 
 from collections.abc import Mapping
 from random import Random
@@ -95,7 +95,21 @@ t f32 [8, 4] heap
 | z[{0}] = 0
 | 4 z[{0}] += t[order[{0}],{1}]
 """
-KERNELS = {"embedding": EMBEDDING, "mask": MASK, "loss": LOSS, "lengths": LENGTHS, "slices": SLICES}
+CACHE = """\
+kernel cache(k, new, q, pos) -> (k, s)
+k f32 [20, 8] heap
+new f32 [3, 8] heap
+q f32 [8] heap
+pos i32 [] heap in 0..17
+s f32 [20] heap
+
+3 8 k[{0}+pos[],{1}] = new[{0},{1}] * 2
+20 s[{0}] = -inf
+20 where ({0} <= pos[]+2)
+| s[{0}] = 0
+| 8 s[{0}] += k[{0},{1}] * q[{1}]
+"""
+KERNELS = {"cache": CACHE, "embedding": EMBEDDING, "mask": MASK, "loss": LOSS, "lengths": LENGTHS, "slices": SLICES}
 STEPS = 5
 """Moves of a walk."""
 
@@ -104,7 +118,7 @@ def inputs_for(kernel: KernelOp, sizes: Mapping[str, int], turn: int, random: np
     """Random inputs; the indices are all least ones, all greatest ones, or random ones with repetitions."""
     nest, given = nest_of(kernel), dict[str, NDArray[Any]]()
     for array in nest.arrays.values():
-        if array.intent is not Intent.IN:
+        if array.intent not in (Intent.IN, Intent.INOUT):
             continue
         shape, indices = shape_for(array.buffer.extents, sizes), nest.index_arrays.get(array.name)
         if indices is None:
@@ -125,7 +139,7 @@ def judge(before: KernelOp, after: KernelOp, seed: int) -> None:
             given = inputs_for(before, sizes, turn, random)
             wanted = interpret(before, given, sizes=sizes)
             found = interpret(after, given, storage="cells", seed=seed, sizes=sizes)
-            made = {name: np.full(array.shape, np.nan, np.float32) for name, array in wanted.items()}
+            made = {n: given.pop(n) if n in given else np.full(a.shape, np.nan, np.float32) for n, a in wanted.items()}
             code(**given, **made, **sizes)
             for name, expected in wanted.items():
                 for each in (found[name], made[name]):

@@ -155,6 +155,15 @@ def test_mistakes_are_refused(declaration: str, value: str, message: str) -> Non
     assert message in str(caught.value)
 
 
+def test_writes_at_entries_that_iterations_choose_are_refused() -> None:
+    text = "kernel k(x, idx) -> (y)\nx f32 [3] heap\nidx i64 [3] heap in 0..9\ny f32 [10] heap\n\n10 y[{0}] = 0\n"
+    parsed(text + "3 y[idx[2]] = x[{0}]")
+    with pytest.raises(NotationError, match=r"y\[idx\[\{0\}\]\] is written at an index that is known at run time only"):
+        parsed(text + "3 y[idx[{0}]] = x[{0}]")
+    with pytest.raises(NotationError, match="is written at an index"):
+        parsed(text + "3 y[(idx[{0}]+1)//2] += x[{0}]")
+
+
 @pytest.mark.parametrize("name", ["y", "t"])
 def test_only_inputs_have_a_range(name: str) -> None:
     ranges = {each: " in 0..2" if each == name else "" for each in ("y", "t")}
