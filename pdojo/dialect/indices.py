@@ -12,7 +12,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from pdojo.dialect.affine import Expr, Lookup, const, lookup
 from pdojo.dialect.lookups import replaced
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.ops.kernel import tables_attr
+from pdojo.dialect.ops.facts import tables_attr
 from pdojo.dialect.rewriting import fresh_id, rebuilt, set_guard
 from pdojo.dialect.sizes import with_sizes
 from pdojo.dialect.table import IndexArray, Outside, Table

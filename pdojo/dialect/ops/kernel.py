@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
     ArrayAttr,
-    DenseArrayBase,
     DictionaryAttr,
     IntegerAttr,
     MemRefType,
@@ -43,8 +41,7 @@ from xdsl.traits import (
     SymbolOpInterface,
 )
 
-from pdojo.dialect.affine import Expr, Size, const, sizes_in
-from pdojo.dialect.affine_maps import from_affine
+from pdojo.dialect.affine import Expr, Size, sizes_in
 from pdojo.dialect.attributes import (
     Intent,
     IntentAttr,
@@ -53,10 +50,10 @@ from pdojo.dialect.attributes import (
     Numerics,
     NumericsAttr,
 )
-from pdojo.dialect.functions import dtype_name, is_element_type
 from pdojo.dialect.index_maps import memref_of, shape_map
 from pdojo.dialect.names import name_problem
-from pdojo.dialect.narrowing import is_index_range, is_memref, is_table
+from pdojo.dialect.narrowing import is_memref
+from pdojo.dialect.ops.facts import index_array_of, indices_attr, size_of, sizes_attr, table_of, tables_attr
 from pdojo.dialect.syntax import (
     IndexNames,
     names_of,
@@ -65,7 +62,7 @@ from pdojo.dialect.syntax import (
     print_hints,
     print_index_expression,
 )
-from pdojo.dialect.table import IndexArray, Outside, Table
+from pdojo.dialect.table import IndexArray, Table
 from pdojo.dialect.verifier import verify
 
 DEFAULT_NUMERICS = (Numerics.REASSOCIATES, Numerics.CONTRACTS)
@@ -156,13 +153,13 @@ class KernelOp(IRDLOperation):
         """The tables, keyed by name, in order of declaration."""
         if "tables" not in self.properties or self.tables is None:
             return {}
-        return {name: _table(name, each) for name, each in self.tables.data.items()}
+        return {name: table_of(name, each) for name, each in self.tables.data.items()}
 
     def known_sizes(self) -> dict[str, Size]:
         """The sizes by name, in order of declaration."""
         if "sizes" not in self.properties or self.sizes is None:
             return {}
-        return {name: _size(name, each) for name, each in self.sizes.data.items()}
+        return {name: size_of(name, each) for name, each in self.sizes.data.items()}
 
     def index_arrays(self) -> dict[str, IndexArray]:
         """The arrays of indices by name, in the order of the arguments."""
@@ -171,7 +168,7 @@ class KernelOp(IRDLOperation):
         sizes, ranges = (*self.known_sizes().values(),), self.indices.data
         maps = [None] * len(self.body.block.args) if self.arg_extents is None else self.arg_extents.data
         rows = zip(names_of(self.arg_names), self.body.block.args, maps, strict=True)
-        return {n: _index_array(n, array.type, said, ranges[n], sizes) for n, array, said in rows if n in ranges}
+        return {n: index_array_of(n, array.type, said, ranges[n], sizes) for n, array, said in rows if n in ranges}
 
     @property
     def constant_names(self) -> tuple[str, ...]:
@@ -412,67 +409,6 @@ def _hint(value: SSAValue, name: str) -> None:
     """Name a value like its array; the verifier reports names that no array can have."""
     if name_problem(name) is None:
         value.name_hint = name
-
-
-def tables_attr(tables: Sequence[Table]) -> DictionaryAttr | None:
-    """The property for the tables of a kernel; None if there are none."""
-    if not tables:
-        return None
-    return DictionaryAttr({table.name: DenseArrayBase.from_list(i64, table.entries) for table in tables})
-
-
-def sizes_attr(sizes: Sequence[Size]) -> DictionaryAttr | None:
-    """The property for the sizes of a kernel; None if there are none."""
-    if not sizes:
-        return None
-    return DictionaryAttr({s.name: DenseArrayBase.from_list(i64, [s.low, s.high, s.step]) for s in sizes})
-
-
-def indices_attr(indices: Sequence[IndexArray], sizes: Sequence[Size]) -> DictionaryAttr | None:
-    """The property for the arrays of indices of a kernel; None if there are none."""
-    if not indices:
-        return None
-    return DictionaryAttr(
-        {
-            each.name: ArrayAttr[Attribute](
-                [IntegerAttr(each.low, i64), shape_map([each.last], sizes), StringAttr(each.outside.value)]
-            )
-            for each in indices
-        }
-    )
-
-
-@lru_cache(maxsize=256)
-def _index_array(
-    name: str, kind: Attribute, extents: AffineMapAttr | None, said: Attribute, sizes: tuple[Size, ...]
-) -> IndexArray:
-    """The array of indices of a property, whose form verification has checked. Raises ValueError for a wrong bound."""
-    assert is_memref(kind)
-    assert is_index_range(said)
-    assert is_element_type(kind.element_type)
-    low, last, outside = said.data
-    known = [size.expression for size in sizes]
-    shape = [const(n) for n in kind.get_shape()]
-    if extents is not None:
-        shape = [from_affine(each, (), (), known) for each in extents.data.results]
-    greatest = from_affine(last.data.results[0], (), (), known)
-    return IndexArray(
-        name, dtype_name(kind.element_type), tuple(shape), low.value.data, greatest, Outside(outside.data)
-    )
-
-
-@lru_cache(maxsize=256)
-def _size(name: str, numbers: Attribute) -> Size:
-    """The size of a property; verification has checked its type."""
-    assert is_table(numbers)
-    return Size(name, *(int(number) for number in numbers.get_values()))
-
-
-@lru_cache(maxsize=256)
-def _table(name: str, entries: Attribute) -> Table:
-    """The table of a property; verification has checked its type."""
-    assert is_table(entries)
-    return Table(name, tuple(int(entry) for entry in entries.get_values()))
 
 
 def reuse_attr(reuse: Sequence[int] | None) -> ArrayAttr[IntegerAttr] | None:

@@ -367,11 +367,6 @@ class Nest:
         return self.kernel.index_arrays()
 
     @property
-    def named(self) -> dict[str, Table | IndexArray | Size]:
-        """The tables, arrays of indices and sizes that index expressions may name."""
-        return {**self.tables, **self.index_arrays, **self.sizes}
-
-    @property
     def symbol(self) -> str:
         """The name of the kernel's function in the code of every target."""
         return symbol(self.name)
@@ -489,7 +484,7 @@ def traits_of(node: Node) -> frozenset[Trait]:
 def _traits(node: Node) -> frozenset[Trait]:
     said = node.op.properties
     if isinstance(node, Leaf):
-        return _HINTED_STATEMENT if "hints" in said else frozenset()
+        return frozenset[Trait]({"hinted statement"} if "hints" in said else ())
     own: set[Trait] = {node.mapping}
     if said.keys() & {"hints", "intrinsic"}:
         own |= {"hinted scope"} if node.hints.data else set()
@@ -497,9 +492,6 @@ def _traits(node: Node) -> frozenset[Trait]:
     for child in node.children:
         own |= traits_of(child)
     return frozenset(own)
-
-
-_HINTED_STATEMENT: frozenset[Trait] = frozenset({"hinted statement"})
 
 
 def subtree(node: Node) -> Sequence[Node]:
