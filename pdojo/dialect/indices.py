@@ -59,9 +59,8 @@ def with_indices(kernel: KernelOp, given: Mapping[str, NDArray[Any]]) -> KernelO
         tables[name] = Table(fresh_id(taken, f"{name}_").replace("'", "_"), tuple(map(int, values.reshape(-1))))
     rewriter = PatternRewriter(next(iter(found.body.block.ops)))
     found.properties.pop("indices")
-    known = tables_attr([*nest.tables.values(), *tables.values()])
-    if known is not None:
-        found.properties["tables"] = known
+    if (entries := tables_attr([*nest.tables.values(), *tables.values()])) is not None:
+        found.properties["tables"] = entries
 
     def known(expression: Expr, extents: Sequence[int]) -> Expr:
         def entry(atom: Lookup, place: Sequence[Expr]) -> Expr:

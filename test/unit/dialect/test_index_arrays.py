@@ -76,14 +76,15 @@ def test_every_use_of_an_index(run: Callable[..., dict[str, NDArray[np.float32]]
     kernel, random = parsed(ALL), np.random.default_rng(0)
     for columns in (2, 7, 20):
         x = random.random((4, columns), dtype=np.float32)
-        given = {"x": x, "len": random.integers(-9, 99, 4, np.int8), "at": random.integers(1, 10, (4, 2))}
+        lengths, at = random.integers(-9, 99, 4, np.int8), random.integers(1, 10, (4, 2))
+        given = {"x": x, "len": lengths, "at": at}
         for start in (0, columns - 2, -1):
             found = run(kernel, {**given, "start": np.array(start, np.int32)})
             rows, places = np.arange(4)[:, None], np.arange(columns)
             expected = np.where(
-                places < given["len"][:, None],
-                x[given["at"][:, 1] // 4],
-                2 * places + given["at"][rows, places // 16],
+                places < lengths[:, None],
+                x[at[:, 1] // 4],
+                2 * places + at[rows, places // 16],
             )
             np.testing.assert_array_equal(found["y"], expected.astype(np.float32))
             first = start % (columns - 1)
