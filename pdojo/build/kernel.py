@@ -220,7 +220,9 @@ class _Kernel:
 
     def _tables(self, made: Plan) -> dict[Table, Table]:
         """The tables that nests look up, and the same ones with names of their own."""
-        used = (found.table for writes in made.writes.values() for w in writes for found in lookups_in(expressions(w)))
+        used = (
+            found.table.known for writes in made.writes.values() for w in writes for found in lookups_in(expressions(w))
+        )
         return {table: Table(_fresh(table.name, self.names), table.entries) for table in dict.fromkeys(used)}
 
     def _array(self, definition: Definition, made: Plan) -> view.Array:

@@ -196,7 +196,7 @@ def _divisions_of(nest: Write) -> int:
 
 def _divisions(expression: Expr) -> int:
     atoms = (atom for atom, _ in expression.terms if not isinstance(atom, int))
-    return sum(isinstance(atom, Div) + _divisions(atom.operand) for atom in atoms)
+    return sum(isinstance(atom, Div) + sum(map(_divisions, atom.operands)) for atom in atoms)
 
 
 def _splits(nest: Write) -> Iterator[Write]:
@@ -221,12 +221,13 @@ def _places(expression: Expr, extents: Sequence[int]) -> Iterator[tuple[int, int
     for atom, _ in expression.terms:
         if isinstance(atom, int):
             continue
-        for variable, factor in atom.operand.terms if isinstance(atom, Div) else ():
+        for variable, factor in atom.numerator.terms if isinstance(atom, Div) else ():
             if isinstance(atom, Div) and isinstance(variable, int) and factor > 0 and atom.divisor % factor == 0:
                 inner = atom.divisor // factor
                 if 1 < inner < extents[variable] and extents[variable] % inner == 0:
                     yield variable, inner
-        yield from _places(atom.operand, extents)
+        for operand in atom.operands:
+            yield from _places(operand, extents)
 
 
 def _split_alike(

@@ -80,7 +80,7 @@ def entries(values: Sequence[int], shape: Sequence[int]) -> Expr:
     steps = {b - a for a, b in pairwise(values)}
     if len(steps) == 1 and (step := steps.pop()) >= 0:
         return plain * step + values[0]
-    return lookup(Table("idx", tuple(value - least for value in values)), plain, shape) + least
+    return lookup(Table("idx", tuple(value - least for value in values)), [plain], shape) + least
 
 
 def gather(x: Array, places: Sequence[Array | Numbers]) -> Array:

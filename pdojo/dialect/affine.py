@@ -1,11 +1,10 @@
 """Quasi-affine expressions in one canonical, range-aware normal form.
 
 An expression is a constant plus integer multiples of *atoms*. An atom is the induction variable of the enclosing
-scope at some depth, `numerator floordiv divisor` of another expression, an entry of a table, or a size that is known at
-run time. `e mod c` is not an
-atom: it is held as `e - c * (e floordiv c)`, so that `16 * (i floordiv 16) + i mod 16` is `i`, and taking a tiling back
-restores the text to the letter. Simplification uses the extents of the scopes: with `j < 16`, `(16 * i + j) floordiv
-16` is `i`.
+scope at some depth, `numerator floordiv divisor` of another expression, an entry of a table or of an array of indices,
+or a size that is known at run time. `e mod c` is not an atom: it is held as `e - c * (e floordiv c)`, so that
+`16 * (i floordiv 16) + i mod 16` is `i`, and taking a tiling back restores the text to the letter. Simplification uses
+the extents of the scopes: with `j < 16`, `(16 * i + j) floordiv 16` is `i`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import NamedTuple, NoReturn, TypeAlias
 
-from pdojo.dialect.table import Table
+from pdojo.dialect.table import IndexArray, Table
 from pdojo.errors import UnknownSize
 
 Extents: TypeAlias = Sequence[int]
@@ -32,52 +31,55 @@ class Div:
     divisor: int
 
     @property
-    def operand(self) -> Expr:
+    def operands(self) -> tuple[Expr, ...]:
         """The numerator."""
-        return self.numerator
+        return (self.numerator,)
 
     @property
     def key(self) -> SortKey:
         """A total order of divisions."""
         return (1, self.divisor, *self.numerator.key)
 
-    def of(self, value: int) -> int:
+    def of(self, values: Sequence[int]) -> int:
         """The quotient for a numerator of this value."""
-        return value // self.divisor
+        return values[0] // self.divisor
 
     def bounds(self, extents: Extents) -> tuple[int, int]:
         """Least and greatest value over the box (an enclosure)."""
         first, last = self.numerator.bounds(extents)
         return first // self.divisor, last // self.divisor
 
-    def with_operand(self, numerator: Expr, extents: Extents) -> Expr:
+    def with_operands(self, operands: Sequence[Expr], extents: Extents) -> Expr:
         """The quotient of another numerator."""
-        return floordiv(numerator, self.divisor, extents)
+        return floordiv(operands[0], self.divisor, extents)
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The atom `table[operand]`."""
+    """The atom `table[place]`, where a table has one dimension, or an entry of an array of indices."""
 
-    table: Table
-    operand: Expr
+    table: Table | IndexArray
+    operands: tuple[Expr, ...]
 
     @property
     def key(self) -> SortKey:
         """A total order of lookups in the tables of one program."""
-        return (2, len(self.table.name), *map(ord, self.table.name), *self.operand.key)
+        places = (number for operand in self.operands for number in operand.key)
+        return (2, len(self.table.name), *map(ord, self.table.name), *places)
 
-    def of(self, value: int) -> int:
-        """The entry for an operand of this value."""
-        return self.table.at(value)
+    def of(self, values: Sequence[int]) -> int:
+        """The entry for operands of these values. Raises UnknownSize for an entry that is known at run time."""
+        return self.table.at(*values)
 
     def bounds(self, extents: Extents) -> tuple[int, int]:
         """Least and greatest value over the box (an enclosure)."""
-        return self.table.bounds(*self.operand.bounds(extents))
+        if isinstance(self.table, IndexArray):
+            return self.table.bounds
+        return self.table.bounds(*self.operands[0].bounds(extents))
 
-    def with_operand(self, operand: Expr, extents: Extents) -> Expr:
+    def with_operands(self, operands: Sequence[Expr], extents: Extents) -> Expr:
         """The entry at another place."""
-        return lookup(self.table, operand, extents)
+        return lookup(self.table, operands, extents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +92,9 @@ class Size:
     step: int = 1
 
     @property
-    def operand(self) -> Expr:
-        """A constant: a size depends on no iteration."""
-        return _ZERO
+    def operands(self) -> tuple[Expr, ...]:
+        """None: a size depends on no iteration."""
+        return ()
 
     @property
     def key(self) -> SortKey:
@@ -109,15 +111,15 @@ class Size:
         common = gcd(coefficient, self.step)
         return (coefficient // common, self.step // common)
 
-    def of(self, value: int) -> NoReturn:
+    def of(self, _values: Sequence[int]) -> NoReturn:
         """No value: programs are evaluated for constant sizes (`pdojo.dialect.notation.bound`)."""
-        raise UnknownSize(f"'{self.name}' is known at run time only, so its value cannot be tried ({value})")
+        raise UnknownSize(f"'{self.name}' is known at run time only, so its value cannot be tried")
 
     def bounds(self, extents: Extents) -> tuple[int, int]:
         """Least and greatest value."""
         return self.low // self.step, self.high // self.step
 
-    def with_operand(self, operand: Expr, extents: Extents) -> Expr:
+    def with_operands(self, operands: Sequence[Expr], extents: Extents) -> Expr:
         """The atom itself, which has no operand."""
         return Expr(0, ((self, 1),))
 
@@ -133,9 +135,12 @@ def _atom_key(atom: Atom) -> SortKey:
     return (0, atom) if isinstance(atom, int) else atom.key
 
 
+_NONE = frozenset[int]()
+
+
 def atom_variables(atom: Atom) -> frozenset[int]:
     """The depths of all induction variables in an atom."""
-    return frozenset((atom,)) if isinstance(atom, int) else atom.operand.variables()
+    return frozenset((atom,)) if isinstance(atom, int) else _NONE.union(*(e.variables() for e in atom.operands))
 
 
 class _Derived:
@@ -199,7 +204,7 @@ class Expr(_Derived):
     @property
     def size(self) -> int:
         """The number of atoms, including those inside others."""
-        return sum(1 if isinstance(atom, int) else 1 + atom.operand.size for atom, _ in self.terms)
+        return sum(1 if isinstance(atom, int) else 1 + sum(e.size for e in atom.operands) for atom, _ in self.terms)
 
     @property
     def is_constant(self) -> bool:
@@ -231,8 +236,7 @@ class Expr(_Derived):
         try:
             return self._variables
         except AttributeError:
-            atoms = (atom for atom, _ in self.terms)
-            found = ((a,) if isinstance(a, int) else a.operand.variables() for a in atoms)
+            found = ((a,) if isinstance(a, int) else atom_variables(a) for a, _ in self.terms)
             object.__setattr__(self, "_variables", frozenset(depth for depths in found for depth in depths))
             return self._variables
 
@@ -247,7 +251,7 @@ class Expr(_Derived):
             if isinstance(atom, int):
                 total += coefficient * values[atom]
             else:
-                total += coefficient * atom.of(atom.operand.evaluate(values))
+                total += coefficient * atom.of([e.evaluate(values) for e in atom.operands])
         return total
 
     def bounds(self, extents: Extents) -> tuple[int, int]:
@@ -290,7 +294,7 @@ class Expr(_Derived):
         constant, terms = self.constant, list[tuple[Atom, int]]()
         for atom, coefficient in self.terms:
             if not isinstance(atom, int):
-                value = atom.with_operand(atom.operand.substitute(replacements, extents), extents)
+                value = atom.with_operands([e.substitute(replacements, extents) for e in atom.operands], extents)
             elif atom in replacements:
                 value = replacements[atom]
             else:
@@ -307,7 +311,7 @@ class Expr(_Derived):
         name: Callable[[int], str],
         mod: str = "%",
         floor: str = "//",
-        entry: Callable[[Lookup | Size, str], str] | None = None,
+        entry: Callable[[Lookup | Size, Sequence[str]], str] | None = None,
     ) -> str:
         """Text for people; `name` spells the variable at a depth, `entry` a size, or a lookup at a place."""
         return render(self, _Spelling(name, mod, floor, entry or _entry))
@@ -316,9 +320,6 @@ class Expr(_Derived):
 def const(value: int) -> Expr:
     """The expression that is `value` everywhere."""
     return Expr(value, ())
-
-
-_ZERO = const(0)
 
 
 def var(depth: int) -> Expr:
@@ -375,12 +376,13 @@ def modulo(numerator: Expr, divisor: int, extents: Extents) -> Expr:
     return numerator - floordiv(numerator, divisor, extents) * divisor
 
 
-def lookup(table: Table, place: Expr, extents: Extents) -> Expr:
-    """The entry of a table at `place`; a constant if `place` is constant over the box."""
-    low, high = place.bounds(extents)
-    if low == high:
-        return const(table.at(low))
-    return Expr(0, ((Lookup(table, place), 1),))
+def lookup(table: Table | IndexArray, place: Sequence[Expr], extents: Extents) -> Expr:
+    """The entry at `place`; a constant if the table and the place are constant over the box."""
+    if isinstance(table, Table):
+        low, high = place[0].bounds(extents)
+        if low == high:
+            return const(table.at(low))
+    return Expr(0, ((Lookup(table, tuple(place)), 1),))
 
 
 def lookups_in(expressions: Iterable[Expr]) -> list[Lookup]:
@@ -389,7 +391,7 @@ def lookups_in(expressions: Iterable[Expr]) -> list[Lookup]:
     for expression in expressions:
         for atom, _ in expression.terms:
             if not isinstance(atom, int):
-                found.update(dict.fromkeys(lookups_in([atom.operand])))
+                found.update(dict.fromkeys(lookups_in(atom.operands)))
             if isinstance(atom, Lookup):
                 found[atom] = None
     return list(found)
@@ -404,7 +406,7 @@ def sizes_in(expressions: Iterable[Expr]) -> list[Size]:
             if isinstance(atom, Size):
                 found.add(atom)
             elif not isinstance(atom, int):
-                parts.append(atom.operand)
+                parts += atom.operands
     return sorted(found, key=lambda size: size.key)
 
 
@@ -414,6 +416,14 @@ def size_problem(size: Size) -> str | None:
         return f"a size runs from at least 1 to a value that is not less, not from {size.low} to {size.high}"
     if size.low % size.step or size.high % size.step:
         return f"the ends of the range of '{size.name}' are multiples of {size.step}"
+    return None
+
+
+def range_problem(indices: IndexArray) -> str | None:
+    """The reason why the range of an array of indices is malformed; None if it is not."""
+    if indices.low < 0 or (indices.last - indices.low).bounds(())[0] < 0:
+        spelled = f"{indices.low} to {indices.last.render(str)}"
+        return f"indices of '{indices.name}' run from at least 0 to a value that is not less, not from {spelled}"
     return None
 
 
@@ -444,11 +454,11 @@ class _Spelling(NamedTuple):
     name: Callable[[int], str]
     mod: str
     floor: str
-    entry: Callable[[Lookup | Size, str], str]
+    entry: Callable[[Lookup | Size, Sequence[str]], str]
 
 
-def _entry(atom: Lookup | Size, place: str) -> str:
-    return atom.name if isinstance(atom, Size) else f"{atom.table.name}[{place}]"
+def _entry(atom: Lookup | Size, place: Sequence[str]) -> str:
+    return atom.name if isinstance(atom, Size) else f"{atom.table.name}[{','.join(place)}]"
 
 
 def render(expression: Expr, spelling: _Spelling) -> str:
@@ -460,10 +470,10 @@ def render(expression: Expr, spelling: _Spelling) -> str:
         if isinstance(atom, int):
             pieces.append((name(atom), coefficient))
         elif isinstance(atom, Lookup):
-            pieces.append((entry(atom, render(atom.operand, spelling)), coefficient))
+            pieces.append((entry(atom, [render(e, spelling) for e in atom.operands]), coefficient))
         elif isinstance(atom, Size):
             factor, divisor = atom.multiple(coefficient)
-            pieces.append((entry(atom, "") + f"{floor}{divisor}" * (divisor > 1), factor))
+            pieces.append((entry(atom, ()) + f"{floor}{divisor}" * (divisor > 1), factor))
         else:
             pieces.append((f"{_operand(atom.numerator, spelling)}{floor}{atom.divisor}", coefficient))
     for numerator, divisor, coefficient in remainders:

@@ -144,7 +144,7 @@ class IndexValueAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class LookupAttr(ParametrizedAttribute):
-    """An entry of a table of the kernel, at the place that the map's only result gives."""
+    """An entry of a table or of an array of indices of the kernel, at the place that the map gives."""
 
     name = "pdojo.lookup"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, MemRefType, StringAttr
 from xdsl.ir import Attribute
@@ -23,7 +24,7 @@ class IndexMaps:
         """The depths of the variables, outermost first."""
         self._dims: tuple[Atom, ...] = (*self.used, *found)
         self._symbols = sizes
-        self.lookups = [LookupAttr(StringAttr(each.table.name), self.of([each.operand])) for each in found]
+        self.lookups = [LookupAttr(StringAttr(each.table.name), self.of(each.operands)) for each in found]
         """The lookups, inner ones first."""
         self.sizes = [StringAttr(size.name) for size in sizes]
         """The names of the sizes that the symbols stand for."""
@@ -59,10 +60,25 @@ def memref_of(dtype: str, extents: Sequence[Expr]) -> MemRefType[Attribute]:
     return MemRefType(DTYPES[dtype], shape)
 
 
-def guard_maps(guard: Sequence[Expr], own: int) -> tuple[list[AffineExpr], list[int], list[StringAttr]]:
-    """Left sides of `e >= 0` of a scope at depth `own`: affine expressions, depths of outer variables, sizes."""
-    used = sorted({depth for e in guard for depth in e.variables()} - {own})
-    sizes = sizes_in(guard)
-    positions: dict[Atom, int] = {depth: position for position, depth in enumerate((*used, own))}
-    positions |= {size: position for position, size in enumerate(sizes)}
-    return [to_affine(e, positions) for e in guard], used, [StringAttr(size.name) for size in sizes]
+class GuardMaps(NamedTuple):
+    """The guard `e >= 0` of a scope over dimensions: outer variables, its own one, lookups; sizes are symbols."""
+
+    constraints: list[AffineExpr]
+    used: list[int]
+    """The depths of the outer variables."""
+    lookups: list[LookupAttr]
+    """The lookups, inner ones first."""
+    sizes: list[StringAttr]
+    """The names of the sizes that the symbols stand for."""
+
+    @classmethod
+    def of(cls, guard: Sequence[Expr], own: int) -> GuardMaps:
+        """The maps of the guard of a scope at depth `own`."""
+        variables, found, sizes = _used(tuple(guard))
+        used = [depth for depth in variables if depth != own]
+        dims = (*used, own, *found)
+        positions: dict[Atom, int] = {atom: position for position, atom in enumerate(dims)}
+        positions |= {size: position for position, size in enumerate(sizes)}
+        lookups = [LookupAttr(StringAttr(each.table.name), _map(each.operands, dims, sizes)) for each in found]
+        names = [StringAttr(size.name) for size in sizes]
+        return cls([to_affine(e, positions) for e in guard], used, lookups, names)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 from math import prod
 
-from pdojo.dialect.affine import Div, Expr, Extents, Lookup, Size, const, floordiv, lookup, lookups_in, var
+from pdojo.dialect.affine import Expr, Extents, Lookup, atom_variables, const, lookup, lookups_in, var
 from pdojo.dialect.table import Table
 
 MOST_PLACES = 1 << 14
@@ -24,7 +24,7 @@ def along(expression: Expr, depth: int, extents: Extents) -> Expr:
     total = const(expression.constant)
     for atom, factor in expression.terms:
         part = Expr(0, ((atom, 1),))
-        if isinstance(atom, Lookup) and atom.operand.uses(depth):
+        if isinstance(atom, Lookup) and isinstance(atom.table, Table) and depth in atom_variables(atom):
             step = _step(atom, depth, tuple(extents))
             if step is not None:
                 part = part.substitute({depth: const(0)}, extents) + var(depth) * step
@@ -35,17 +35,17 @@ def along(expression: Expr, depth: int, extents: Extents) -> Expr:
 @lru_cache(maxsize=1 << 12)
 def _step(atom: Lookup, depth: int, extents: tuple[int, ...]) -> int | None:
     """The distance of entries from each iteration of a scope to the next; None if it differs."""
-    used = sorted(atom.operand.variables())
+    used = sorted(atom_variables(atom))
     if prod(extents[d] for d in used) > MOST_PLACES:
         return None
-    steps: set[int] = set()
+    steps, part = set[int](), Expr(0, ((atom, 1),))
     values = [0] * len(extents)
     for iteration in product(*(range(extents[d] - (d == depth)) for d in used)):
         for d, value in zip(used, iteration, strict=True):
             values[d] = value
-        here = atom.of(atom.operand.evaluate(values))
+        here = part.evaluate(values)
         values[depth] += 1
-        steps.add(atom.of(atom.operand.evaluate(values)) - here)
+        steps.add(part.evaluate(values) - here)
         if len(steps) > 1:
             return None
     return steps.pop() if steps else 0
@@ -53,18 +53,24 @@ def _step(atom: Lookup, depth: int, extents: tuple[int, ...]) -> int | None:
 
 def with_tables(expression: Expr, tables: Mapping[Table, Table], extents: Extents) -> Expr:
     """The expression with lookups in other tables; tables that are not in `tables` stay."""
+
+    def other(atom: Lookup, place: Sequence[Expr]) -> Expr:
+        table = atom.table
+        return lookup(tables.get(table, table) if isinstance(table, Table) else table, place, extents)
+
+    return replaced(expression, other, extents)
+
+
+def replaced(expression: Expr, other: Callable[[Lookup, Sequence[Expr]], Expr], extents: Extents) -> Expr:
+    """The expression with another one for each lookup, which is given with its new place."""
     if not lookups_in([expression]):
         return expression
     total = const(expression.constant)
     for atom, factor in expression.terms:
         if isinstance(atom, int):
             part = var(atom)
-        elif isinstance(atom, Div):
-            part = floordiv(with_tables(atom.numerator, tables, extents), atom.divisor, extents)
-        elif isinstance(atom, Size):
-            part = Expr(0, ((atom, 1),))
         else:
-            place = with_tables(atom.operand, tables, extents)
-            part = lookup(tables.get(atom.table, atom.table), place, extents)
+            place = [replaced(operand, other, extents) for operand in atom.operands]
+            part = other(atom, place) if isinstance(atom, Lookup) else atom.with_operands(place, extents)
         total = total + part * factor
     return total

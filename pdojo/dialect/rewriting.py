@@ -20,7 +20,7 @@ from xdsl.rewriter import InsertPoint
 from pdojo.dialect.affine import Div, Expr, floordiv, sizes_in, var
 from pdojo.dialect.attributes import IndexValueAttr
 from pdojo.dialect.functions import DTYPES
-from pdojo.dialect.index_maps import IndexMaps, guard_maps
+from pdojo.dialect.index_maps import GuardMaps, IndexMaps
 from pdojo.dialect.ops import ScopeOp, StatementOp, guard_attr
 from pdojo.dialect.view.nest import Access, Array, Constant, Index, Input, Leaf, Node
 
@@ -113,10 +113,11 @@ def set_guard(op: ScopeOp, guard: Sequence[Expr], chain: Sequence[ScopeOp], rewr
     extents = [scope.count for scope in chain]
     plain = {g.substitute({}, extents) for g in guard}
     guard = sorted((g for g in plain if g.bounds(extents)[0] < 0), key=lambda g: g.key)
-    expressions, used, sizes = guard_maps(guard, own)
+    expressions, used, lookups, sizes = GuardMaps.of(guard, own)
     op.operands = [chain[depth].iv for depth in used]
-    attribute = guard_attr(expressions, len(used), len(sizes))
-    for name, value in (("guard", attribute), ("sizes", ArrayAttr(sizes) if sizes else None)):
+    attribute = guard_attr(expressions, len(used) + 1 + len(lookups), len(sizes))
+    rest = [("lookups", ArrayAttr(lookups) if lookups else None), ("sizes", ArrayAttr(sizes) if sizes else None)]
+    for name, value in (("guard", attribute), *rest):
         if value is None:
             op.properties.pop(name, None)
         else:

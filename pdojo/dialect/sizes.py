@@ -70,6 +70,6 @@ def with_sizes(expression: Expr, values: Mapping[str, int], extents: Extents = (
         elif isinstance(atom, int):
             part = var(atom)
         else:
-            part = atom.with_operand(with_sizes(atom.operand, values, extents), extents)
+            part = atom.with_operands([with_sizes(e, values, extents) for e in atom.operands], extents)
         total = total + part * factor
     return total

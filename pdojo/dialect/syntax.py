@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
+    AffineMapAttr,
     AnyFloat,
     ArrayAttr,
     DictionaryAttr,
@@ -24,16 +25,21 @@ from xdsl.ir.affine import (
     AffineConstantExpr,
     AffineDimExpr,
     AffineExpr,
+    AffineMap,
     AffineSymExpr,
 )
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
+from pdojo.dialect.attributes import LookupAttr
 from pdojo.dialect.narrowing import is_float_constant, is_integer_constant, is_integer_type
 from pdojo.dialect.text_limits import MOST_NESTED, MOST_PARTS
 
-Dimension: TypeAlias = SSAValue | tuple[str, AffineExpr]
-"""The meaning of a map's dimension: an induction variable, or an entry of a table by its name and place."""
+Looked: TypeAlias = tuple[str, tuple[AffineExpr, ...]]
+"""An entry of a table or of an array of indices, by its name and place."""
+
+Dimension: TypeAlias = SSAValue | Looked
+"""The meaning of a map's dimension: an induction variable, or an entry."""
 
 
 @dataclass
@@ -45,10 +51,8 @@ class IndexNames:
 
     parser: Parser
     own: str | None = None
-    may_look_up: bool = False
-    """Whether expressions may look up tables; guards may not."""
-    lookups: list[tuple[str, AffineExpr]] = field(default_factory=list[tuple[str, AffineExpr]])
-    """The tables and places that are looked up, inner ones first."""
+    lookups: list[Looked] = field(default_factory=list[Looked])
+    """The entries that are looked up, inner ones first."""
     sizes: list[str] = field(default_factory=list[str])
     """The sizes that are named; symbol k is `sizes[k]`."""
     operands: list[SSAValue] = field(default_factory=list)
@@ -58,9 +62,9 @@ class IndexNames:
     """Number of open parentheses and signs."""
 
     def dimension(self, name: UnresolvedOperand) -> AffineExpr:
-        """The dimension of the named variable; `own` is dimension -1 until `finish`."""
+        """The dimension of the named variable; `own` is the dimension `_OWN` until `finish`."""
         if name.operand_name == self.own:
-            return AffineExpr.dimension(-1)
+            return AffineExpr.dimension(_OWN)
         if name.operand_name not in self.parser.ssa_values:
             self.parser.raise_error(f"unknown induction variable '%{name.operand_name}'", name.span)
         value = self.parser.resolve_operand(name, IndexType())
@@ -68,13 +72,15 @@ class IndexNames:
             self.operands.append(value)
         return AffineExpr.dimension(self.operands.index(value))
 
-    def lookup(self, table: str, start: int) -> AffineExpr:
-        """The dimension of an entry of a table, whose place follows `[`; lookup k is -1 - k until `finish`."""
-        if not self.may_look_up:
-            self.parser.raise_error(f"a guard may not read a table (here '{table}')", start, self.parser.pos)
+    def lookup(self, table: str) -> AffineExpr:
+        """The dimension of an entry, whose place follows `[`; lookup k is -1 - k until `finish`."""
         self.depth += 1
-        found = table, _parse_sum(self.parser, self)
-        self.parser.parse_punctuation("]")
+        place: list[AffineExpr] = []
+        while self.parser.parse_optional_punctuation("]") is None:
+            if place:
+                self.parser.parse_punctuation(",")
+            place.append(_parse_sum(self.parser, self))
+        found = table, tuple(place)
         self.depth -= 1
         if found not in self.lookups:
             self.lookups.append(found)
@@ -87,18 +93,34 @@ class IndexNames:
         return AffineExpr.symbol(self.sizes.index(name))
 
     def finish(self, expression: AffineExpr) -> AffineExpr:
-        """Renumber the own variable, or the lookups, as the dimensions after the operands."""
+        """Renumber the own variable, and then the lookups, as the dimensions after the operands."""
         if self.own is None and not self.lookups:
             return expression
-        return _shift_negative(expression, len(self.operands))
+        return _renumbered(expression, len(self.operands), self.own is not None)
+
+    def lookup_attrs(self) -> list[LookupAttr]:
+        """The attributes of the lookups, inner ones first."""
+        dims = len(self.operands) + (self.own is not None) + len(self.lookups)
+        return [
+            LookupAttr(
+                StringAttr(table), AffineMapAttr(AffineMap(dims, len(self.sizes), tuple(map(self.finish, place))))
+            )
+            for table, place in self.lookups
+        ]
 
 
-def _shift_negative(expression: AffineExpr, operands: int) -> AffineExpr:
+_OWN = -1 << 30
+"""The dimension of a scope's own variable while its guard is read."""
+
+
+def _renumbered(expression: AffineExpr, operands: int, own: int) -> AffineExpr:
     match expression:
+        case AffineDimExpr(position) if position == _OWN:
+            return AffineExpr.dimension(operands)
         case AffineDimExpr(position) if position < 0:
-            return AffineExpr.dimension(operands - 1 - position)
+            return AffineExpr.dimension(operands + own - 1 - position)
         case AffineBinaryOpExpr(kind, lhs, rhs):
-            return AffineBinaryOpExpr(kind, _shift_negative(lhs, operands), _shift_negative(rhs, operands))
+            return AffineBinaryOpExpr(kind, _renumbered(lhs, operands, own), _renumbered(rhs, operands, own))
         case _:
             return expression
 
@@ -167,10 +189,9 @@ def _parse_factor(parser: Parser, names: IndexNames) -> AffineExpr:
         return negated
     if (name := parser.parse_optional_unresolved_operand()) is not None:
         return names.dimension(name)
-    start = parser.pos
     if (name := parser.parse_optional_identifier()) is not None:
-        is_table = parser.parse_optional_punctuation("[") is not None
-        return names.lookup(name, start) if is_table else names.size(name)
+        is_entry = parser.parse_optional_punctuation("[") is not None
+        return names.lookup(name) if is_entry else names.size(name)
     if (value := parser.parse_optional_integer(allow_boolean=False, allow_negative=False)) is not None:
         return AffineExpr.constant(value)
     parser.raise_error("expected an index expression: an induction variable, a size, an integer or '('")
@@ -219,7 +240,7 @@ def _print_dimension(printer: Printer, dimension: Dimension, names: _Names) -> N
     table, place = dimension
     printer.print_string(table)
     with printer.in_square_brackets():
-        _print_expression(printer, place, names, 0)
+        printer.print_list(place, lambda e: _print_expression(printer, e, names, 0))
 
 
 def _print_right(printer: Printer, text: str, rhs: AffineExpr, names: _Names, own: int) -> None:

@@ -11,10 +11,10 @@ from itertools import takewhile
 from pdojo.backends.c.indices import MOST, index_text
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.spelling import CSpelling
-from pdojo.backends.common.addresses import Address, Exchange, Scaled, address_of, bind, within_table
+from pdojo.backends.common.addresses import Address, Exchange, Scaled, address_of, bind, is_within, within_table
 from pdojo.backends.common.placement import Placement
 from pdojo.dialect.affine import Expr, Lookup, Size, const
-from pdojo.dialect.table import Table
+from pdojo.dialect.table import IndexArray, Outside, Table
 from pdojo.dialect.view.nest import Access, Buffer, Leaf
 
 
@@ -36,6 +36,8 @@ class FunctionText:
     """Whether the code contains non-temporal stores since the last fence."""
     tables: Mapping[str, str] = field(default_factory=dict[str, str])
     """Names of the arrays that hold the kernel's tables, keyed by table."""
+    indices: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Names of the pointers to arrays of indices, keyed by array."""
     sizes: Mapping[str, str] = field(default_factory=dict[str, str])
     """Names of the variables that hold sizes (64 bits), keyed by size."""
     looked_up: dict[Table, None] = field(default_factory=dict["Table", None])
@@ -85,15 +87,34 @@ class FunctionText:
             return index_text(bound, self.extents, variable, self._entry)
         return bound.render(variable, "%", "/", self._entry)
 
-    def _entry(self, lookup: Lookup | Size, place: str) -> str:
-        """A size, or the entry of a table; a place that guards exclude becomes the nearest one."""
+    def _entry(self, lookup: Lookup | Size, place: Sequence[str]) -> str:
+        """A size, or an entry; a place that guards exclude becomes the nearest one."""
         if isinstance(lookup, Size):
             return self.sizes[lookup.name]
-        self.looked_up[lookup.table] = None
+        table = lookup.table
+        if isinstance(table, IndexArray):
+            return self._index_entry(table, lookup.operands, place)
+        self.looked_up[table] = None
+        (text,) = place
         if not within_table(lookup, self.extents):
-            last = len(lookup.table.entries) - 1
-            place = f"({place}) < 0 ? 0 : ({place}) > {last} ? {last} : ({place})"
-        return f"{self.tables[lookup.table.name]}[{place}]"
+            last = len(table.entries) - 1
+            text = f"({text}) < 0 ? 0 : ({text}) > {last} ? {last} : ({text})"
+        return f"{self.tables[table.name]}[{text}]"
+
+    def _index_entry(self, table: IndexArray, operands: Sequence[Expr], place: Sequence[str]) -> str:
+        """An entry of an array of indices, within its range whatever the caller gave."""
+        position = ""
+        for operand, extent, text in zip(operands, table.extents, place, strict=True):
+            if not is_within(operand, extent, self.extents):
+                text = self._clamped(f"(int64_t)({text})", "0", self.text(extent - 1))
+            position = f"({position})*({self.text(extent)}) + ({text})" if position else f"(int64_t)({text})"
+        value, last = f"(int64_t){self.indices[table.name]}[{position or 0}]", self.text(table.last)
+        if table.outside is Outside.WRAP:
+            value = f"{self.prelude.use('pd_wrap')}({value}, {self.text(table.last + 1)})"
+        return self._clamped(value, str(table.low), last)
+
+    def _clamped(self, value: str, low: str, last: str) -> str:
+        return f"{self.prelude.use('pd_min')}({self.prelude.use('pd_max')}({value}, {low}), {last})"
 
     def table_lines(self) -> list[str]:
         """Declarations of the tables that the code reads, for the beginning of the function."""

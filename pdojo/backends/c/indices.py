@@ -21,7 +21,7 @@ def is_narrow(expression: Expr, extents: Sequence[int]) -> bool:
     rest, remainders = split_remainders(expression)
     low, high = min(0, rest.constant), max(0, rest.constant)
     for atom, factor in rest.terms:
-        if not isinstance(atom, int) and not is_narrow(atom.operand, extents):
+        if not isinstance(atom, int) and not all(is_narrow(e, extents) for e in atom.operands):
             return False
         least, most = Expr(0, ((atom, factor),)).bounds(extents)
         low, high = low + min(0, least), high + max(0, most)
@@ -36,7 +36,7 @@ def index_text(
     expression: Expr,
     extents: Sequence[int],
     name: Callable[[int], str],
-    entry: Callable[[Lookup | Size, str], str] | None = None,
+    entry: Callable[[Lookup | Size, Sequence[str]], str] | None = None,
 ) -> str:
     """The text of an index expression; `name` spells the variable of the scope at a depth, whose extent is given.
 
@@ -48,14 +48,14 @@ def index_text(
     return _Writer(extents, name, entry or _no_entry).text(expression)
 
 
-def _no_entry(atom: Lookup | Size, _place: str) -> str:
+def _no_entry(atom: Lookup | Size, _place: Sequence[str]) -> str:
     raise ValueError(f"no spelling of {atom} is given")
 
 
 class _Writer(NamedTuple):
     extents: Sequence[int]
     name: Callable[[int], str]
-    entry: Callable[[Lookup | Size, str], str]
+    entry: Callable[[Lookup | Size, Sequence[str]], str]
 
     def text(self, expression: Expr) -> str:
         extents = self.extents
@@ -85,9 +85,9 @@ class _Writer(NamedTuple):
         if isinstance(atom, Div):
             return f"{self._widened(atom.numerator)}/{atom.divisor}"
         if isinstance(atom, Lookup):
-            return _WIDE + self.entry(atom, self.text(atom.operand))
+            return _WIDE + self.entry(atom, [self.text(e) for e in atom.operands])
         if isinstance(atom, Size):
-            return self.entry(atom, "") + f"/{atom.step}" * (atom.step > 1)
+            return self.entry(atom, ()) + f"/{atom.step}" * (atom.step > 1)
         return f"{_WIDE * (self.extents[atom] <= MOST)}{self.name(atom)}"
 
     def _widened(self, numerator: Expr) -> str:

@@ -51,6 +51,7 @@ class _KernelText(LoopText):
         names = Identifiers([*variables, *_OWN, nest.symbol, *intrinsics])
         code = FunctionText(prelude, self.plan.placements, {b: names.fresh(b.names[0]) for b in nest.buffers})
         code.tables = {table: names.fresh(table) for table in nest.tables}
+        code.indices = {b.names[0]: code.names[b] for b in nest.buffers if b.names[0] in nest.index_arrays}
         code.sizes = {size: names.fresh(size) for size in nest.sizes}
         super().__init__(code)
 

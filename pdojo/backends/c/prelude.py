@@ -14,6 +14,7 @@ _FIXED = {
     "pd_fused": FUSED,
     "pd_min": "static inline int64_t pd_min(int64_t a, int64_t b) { return a < b ? a : b; }",
     "pd_max": "static inline int64_t pd_max(int64_t a, int64_t b) { return a > b ? a : b; }",
+    "pd_wrap": "static inline int64_t pd_wrap(int64_t a, int64_t count) { return a < 0 ? a + count : a; }",
     "pd_bf16_to_f32": """\
 /* The bits of a bfloat16 are the upper half of those of a float. */
 static inline float pd_bf16_to_f32(uint16_t bits) {

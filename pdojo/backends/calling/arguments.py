@@ -13,6 +13,7 @@ from pdojo.backends.calling.arrays import AnyArray, Parameter, check_overlap, em
 from pdojo.backends.calling.tensors import are_tensors, is_tensor, tensor_of
 from pdojo.dialect.affine import Size
 from pdojo.dialect.attributes import Intent
+from pdojo.dialect.indices import used_indices
 from pdojo.dialect.sizes import solve_sizes
 from pdojo.errors import UsageError
 
@@ -40,7 +41,7 @@ class CallArguments:
         named: Mapping[str, AnyArray],
         sizes: Sequence[Size] = (),
     ) -> CallArguments:
-        """Match arrays with the interface. Raises UsageError, naming the array, if one does not fit.
+        """Match arrays with the interface. Raises UsageError, naming the array, if one or an index in it does not fit.
 
         `named` may also have the values of `sizes` that no shape gives.
         """
@@ -60,6 +61,9 @@ class CallArguments:
         tensors = are_tensors(given)
         views = [view(given[p.name], p) if p.name in given else empty_for(p) for p in parameters]
         check_overlap(views, parameters)
+        for parameter, array in zip(parameters, views, strict=True):
+            if parameter.indices is not None:
+                used_indices(kernel, parameter.indices, array, values)
         return CallArguments(parameters, views, given, tensors, tuple(values.values()))
 
     @property

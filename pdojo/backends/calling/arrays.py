@@ -15,6 +15,7 @@ from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.dialect.sizes import shape_for
+from pdojo.dialect.table import IndexArray
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import UsageError
 
@@ -37,6 +38,8 @@ class Parameter:
     """Whether callers may bind it once: then its bytes are the same at every call."""
     extents: tuple[Expr, ...] = ()
     """The extents as expressions of sizes, if they depend on some; `shape` has the greatest ones."""
+    indices: IndexArray | None = None
+    """The range of its entries, if they are indices."""
 
     @property
     def extent_texts(self) -> list[str]:
@@ -53,7 +56,16 @@ def parameters_of(nest: Nest) -> tuple[Parameter, ...]:
     """The interface of a kernel, in order."""
     interface = [b for b in nest.buffers if b.intent is not None]
     return tuple(
-        Parameter(b.names[0], b.dtype, b.shape, b.intent, b.alignment, b.constant, b.sized)
+        Parameter(
+            b.names[0],
+            b.dtype,
+            b.shape,
+            b.intent,
+            b.alignment,
+            b.constant,
+            b.sized,
+            nest.index_arrays.get(b.names[0]),
+        )
         for b in interface
         if b.intent is not None
     )

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
-from pdojo.dialect.affine import Atom, Expr, Lookup, const, modulo
+from pdojo.dialect.affine import Atom, Expr, Lookup, atom_variables, const, lookups_in, modulo
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.lookups import along
+from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Access, Buffer, Nest, Scope
 from pdojo.dialect.view.storage import granule_numbers, physical_index, physical_shape, sized_strides
 from pdojo.errors import LoweringError
@@ -183,7 +184,8 @@ def lanes_of(expression: Expr, depth: int, extents: Sequence[int]) -> Lanes:
     expression = along(expression, depth, extents)
     shared = Expr(expression.constant, tuple(t for t in expression.terms if not _atom_uses(t[0], depth)))
     varying = expression - shared
-    if varying.variables() == frozenset((depth,)):
+    is_known = all(isinstance(found.table, Table) for found in lookups_in([varying]))
+    if is_known and varying.variables() == frozenset((depth,)):
         values = [0] * (depth + 1)
         offsets: list[int] = []
         for lane in range(extent):
@@ -195,7 +197,7 @@ def lanes_of(expression: Expr, depth: int, extents: Sequence[int]) -> Lanes:
 
 
 def _atom_uses(atom: Atom, depth: int) -> bool:
-    return atom == depth if isinstance(atom, int) else atom.operand.uses(depth)
+    return depth in atom_variables(atom)
 
 
 def within_table(lookup: Lookup, extents: Sequence[int]) -> bool:
@@ -203,11 +205,22 @@ def within_table(lookup: Lookup, extents: Sequence[int]) -> bool:
 
     Where it does not, guards keep the statement from running; code that computes its place earlier must stay inside.
     """
-    low, high = lookup.operand.bounds(extents)
-    return low >= 0 and high < len(lookup.table.entries)
+    return is_within(lookup.operands[0], const(len(lookup.table.known.entries)), extents)
+
+
+def is_within(index: Expr, extent: Expr, extents: Sequence[int]) -> bool:
+    """Whether an index is certainly within a dimension in every iteration of the box."""
+    return index.bounds(extents)[0] >= 0 and (index - extent).bounds(extents)[1] < 0
 
 
 def spell(access: Access, chain: Sequence[Scope]) -> str:
     """The access in the notation, for messages: `x[{0},{1}*16+{2}]`."""
     index = ",".join(e.render(lambda d: f"{{{d}}}") for e in access.index)
     return f"{access.array.name}[{index}]"
+
+
+def refuse_indices(nest: Nest, backend: str) -> None:
+    """Raise LoweringError for a kernel with indices that callers give, for backends that take tables only."""
+    if nest.index_arrays:
+        name = next(iter(nest.index_arrays))
+        raise LoweringError(f"{backend} takes tables only, and the indices '{name}' are known at run time")

@@ -28,12 +28,12 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from pdojo.backends.common.addresses import bind, within_table
+from pdojo.backends.common.addresses import bind, is_within, within_table
 from pdojo.backends.llvm.x86 import Features
-from pdojo.dialect.affine import Atom, Div, Expr, Lookup, Size
-from pdojo.dialect.functions import DTYPES, ElementType
+from pdojo.dialect.affine import Atom, Div, Expr, Lookup, Size, atom_variables, const
+from pdojo.dialect.functions import DTYPES, ElementType, byte_width
 from pdojo.dialect.semantics.rounding import round_float64, to_interface
-from pdojo.dialect.table import Table
+from pdojo.dialect.table import IndexArray, Outside, Table
 from pdojo.dialect.view.nest import Constant
 
 POINTER = llvm.LLVMPointerType()
@@ -83,6 +83,8 @@ class FunctionCode:
         """The other induction variables, keyed by depth: the SSA value and the index of its level."""
         self.extents: list[int] = []
         """Extents of the open scopes, keyed by depth."""
+        self.indices: dict[str, SSAValue] = {}
+        """The addresses of arrays of indices."""
         self.sizes: dict[str, SSAValue] = {}
         """The values of sizes (i64)."""
 
@@ -280,7 +282,7 @@ class FunctionCode:
     def _level(self, atom: Atom) -> int:
         if isinstance(atom, int):
             return self.variables[atom][1]
-        return max((self.variables[v][1] for v in atom.operand.variables()), default=0)
+        return max((self.variables[v][1] for v in atom_variables(atom)), default=0)
 
     def _sum(self, number: int, terms: Terms) -> SSAValue:
         """The sum of terms, computed at a level."""
@@ -336,18 +338,43 @@ class FunctionCode:
         return level.add(llvm.SubOp(quotient, self.integer(shift))) if shift else quotient
 
     def _entry(self, level: Level, atom: Lookup) -> SSAValue:
-        """The entry of a table, which is a constant of the module."""
+        """The entry of a table, which is a constant of the module, or of an array of indices."""
         root, table = self.levels[0], atom.table
+        if isinstance(table, IndexArray):
+            return self._index_entry(level, table, atom.operands)
         if table not in root.values:
             name = SymbolRefAttr(table_symbol(self.kernel, table))
             root.values[table] = root.add(llvm.AddressOfOp(name, POINTER))
-        place = self._index(atom.operand)
+        place = self._index(atom.operands[0])
         if not within_table(atom, self.extents):
-            last = self.integer(len(table.entries) - 1)
-            place = level.add(llvm.CallIntrinsicOp("llvm.smax.i64", [place, self.integer(0)], [i64]))
-            place = level.add(llvm.CallIntrinsicOp("llvm.smin.i64", [place, last], [i64]))
+            place = self._clamped(level, place, 0, const(len(table.entries) - 1))
         address = level.add(llvm.GEPOp.from_mixed_indices(root.values[table], [place], i64))
         return level.add(llvm.LoadOp(address, i64, 8))
+
+    def _index_entry(self, level: Level, table: IndexArray, operands: Sequence[Expr]) -> SSAValue:
+        """An entry of an array of indices, within its range whatever the caller gave."""
+        position = self.integer(0)
+        for operand, extent in zip(operands, table.extents, strict=True):
+            place = self._index(operand)
+            if not is_within(operand, extent, self.extents):
+                place = self._clamped(level, place, 0, extent - 1)
+            position = level.add(llvm.AddOp(level.add(llvm.MulOp(position, self._index(extent))), place))
+        kind = memory_type(table.dtype)
+        address = level.add(llvm.GEPOp.from_mixed_indices(self.indices[table.name], [position], kind))
+        value = level.add(llvm.LoadOp(address, kind, byte_width(table.dtype)))
+        if value.type != i64:
+            value = level.add(llvm.SExtOp(value, i64))
+        if table.outside is Outside.WRAP:
+            less = IntegerAttr(llvm.ICmpPredicateFlag.SLT.to_int(), i64)
+            is_negative = level.add(llvm.ICmpOp(value, self.integer(0), less))
+            wrapped = level.add(llvm.AddOp(value, self._index(table.last + 1)))
+            value = level.add(llvm.SelectOp(is_negative, wrapped, value))
+        return self._clamped(level, value, table.low, table.last)
+
+    def _clamped(self, level: Level, value: SSAValue, low: int, last: Expr) -> SSAValue:
+        """The nearest integer from `low` to `last`, which depends on sizes only."""
+        value = level.add(llvm.CallIntrinsicOp("llvm.smax.i64", [value, self.integer(low)], [i64]))
+        return level.add(llvm.CallIntrinsicOp("llvm.smin.i64", [value, self._index(last)], [i64]))
 
 
 def table_symbol(kernel: str, table: Table) -> str:

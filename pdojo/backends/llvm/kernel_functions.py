@@ -130,6 +130,8 @@ class _KernelLowering:
             value.name_hint, code.sizes[name] = name, value
         for value, buffer in zip(arrays, interface, strict=True):
             value.name_hint = buffer.names[0]
+            if buffer.names[0] in self.nest.index_arrays:
+                code.indices[buffer.names[0]] = value
         self.workspace.name_hint, self.thread_count.name_hint = "workspace", "threads"
         reach = Reach(code, self.plan, self.idle)
         for buffer, placement in self.plan.placements.items():
@@ -179,7 +181,8 @@ class _KernelLowering:
         variables = sorted(_used(scope) & code.variables.keys())
         values = [outer.reach.bases[b] for b in buffers]
         values += [self.workspace] if self.plan.thread_bytes else []
-        values += [low, high, *(code.variables[v][0] for v in variables), *code.sizes.values()]
+        values += [low, high, *(code.variables[v][0] for v in variables)]
+        values += [*code.indices.values(), *code.sizes.values()]
         threads, alone = self._team(code, scope, low, high)
         values += [] if alone is None else [alone]
         name = f"{self.nest.symbol}.parallel{len(self.threads)}"
@@ -234,6 +237,7 @@ class _KernelLowering:
         low, high = slot.next(i64), slot.next(i64)
         for variable in variables:
             code.variables[variable] = (slot.next(i64), 0)
+        code.indices = {name: slot.next(POINTER) for name in self.nest.index_arrays}
         code.sizes = {name: slot.next(i64) for name in self.nest.sizes}
         alone = slot.next(i64) if _depends_on_sizes(scope) else None
         share = ThreadShare(code, low, high, alone)

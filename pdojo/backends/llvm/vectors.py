@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from pdojo.backends.llvm.code import FunctionCode
 from pdojo.backends.llvm.ops import lanes
-from pdojo.dialect.affine import Atom, Expr, Lookup, Size, const
+from pdojo.dialect.affine import Atom, Expr, Lookup, Size, atom_variables, const
 
 
 def splat(code: FunctionCode, value: SSAValue, count: int) -> SSAValue:
@@ -76,7 +76,7 @@ def index_lanes(code: FunctionCode, expression: Expr, depth: int) -> SSAValue:
 
 
 def _varies(atom: Atom, depth: int) -> bool:
-    return atom == depth if isinstance(atom, int) else atom.operand.uses(depth)
+    return depth in atom_variables(atom)
 
 
 def _entries(code: FunctionCode, lookup: Lookup, depth: int) -> SSAValue:

@@ -152,10 +152,11 @@ class Indices:
     def _atom(self, atom: int | Div | Lookup) -> SSAValue:
         if isinstance(atom, int):
             return self.variables[atom]
-        operand = self.value(atom.operand)
+        operand = self.value(atom.operands[0])
         if isinstance(atom, Div):
             return self._insert(arith.DivSIOp(operand, self.constants.index(atom.divisor)))
-        entries = self._insert(memref.GetGlobalOp(table_symbol(self.kernel, atom.table), table_type(atom.table)))
+        table = atom.table.known
+        entries = self._insert(memref.GetGlobalOp(table_symbol(self.kernel, table), table_type(table)))
         return self._insert(arith.IndexCastOp(self._insert(memref.LoadOp.get(entries, [operand])), IndexType()))
 
     def _add_multiple(self, total: SSAValue | None, value: SSAValue, factor: int) -> SSAValue:

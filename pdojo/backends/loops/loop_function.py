@@ -9,6 +9,7 @@ from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Region, SSAValue
 
+from pdojo.backends.common.addresses import refuse_indices
 from pdojo.backends.common.walk import LoopBounds
 from pdojo.backends.loops.loop_builder import LoopBuilder, entry_block
 from pdojo.dialect.affine import Expr
@@ -28,6 +29,7 @@ def lower_kernel(nest: Nest, *, sequential: bool) -> func.FuncOp:
     Parallel scopes become `scf.parallel`, or `scf.for` if `sequential`. Raises LoweringError for mappings and
     memories of other machines, and for functions without an operation in the standard dialects.
     """
+    refuse_indices(nest, "the lowering to loops")
     return _LoopLowering(nest, sequential=sequential).lower()
 
 

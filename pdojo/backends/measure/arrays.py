@@ -63,6 +63,9 @@ def _random(
     parameter: Parameter, random: np.random.Generator, between: tuple[float, float] | None = None
 ) -> NDArray[Any]:
     dtype, shape = parameter.dtype, parameter.shape
+    if parameter.indices is not None:
+        low, last = parameter.indices.bounds
+        return random.integers(low, last, shape, np.int64, endpoint=True).astype(INTERFACE[dtype])
     if between is not None:
         low, high = between
         if is_float(dtype):

@@ -15,9 +15,10 @@ from functools import lru_cache
 from threading import RLock
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from pdojo.dialect.affine import Atom, Div, Expr, Size, const, floordiv, var
+from pdojo.dialect.affine import Atom, Div, Expr, Size, atom_variables, const, floordiv, var
 from pdojo.dialect.flow.shortcut import is_used
-from pdojo.errors import Undecided
+from pdojo.dialect.table import IndexArray
+from pdojo.errors import Undecided, UnknownSize
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -127,37 +128,47 @@ def _spell_atom(atom: Atom, names: Sequence[str]) -> str:
         return names[atom]
     if isinstance(atom, Size):
         return f"@{atom.name}_{atom.low}_{atom.high}_{atom.step}@"
-    operand = spell(atom.operand, names)
+    place = ", ".join(spell(operand, names) for operand in atom.operands)
     if isinstance(atom, Div):
-        return f"floor(({operand})/{atom.divisor})"
+        return f"floor(({place})/{atom.divisor})"
+    if isinstance(atom.table, IndexArray):
+        last = spell(atom.table.last, ())
+        if atom_variables(atom):
+            return f"<<{atom.table.name}: {place}|?{atom.table.low},{last}>>"
+        return f"@{atom.table.name}_{place.encode().hex()}_{atom.table.low}_{last.encode().hex()}_@"
     runs = " ".join(",".join(map(str, run)) for run in atom.table.runs)
-    return f"<<{operand}|{runs}>>"
+    return f"<<{place}|{runs}>>"
 
 
 _LOOKUP = re.compile(r"<<([^<>|]*)\|([^<>|]*)>>")
-"""A lookup in a text: its place, and the runs of the table."""
+"""A lookup in a text: its place, and the runs of the table; or "?" and the range of an array of indices."""
 
 _SIZE = re.compile(r"@(\w+)@")
-"""A size in a text: a parameter of the set, whose name has the size's name, least and greatest value, and step."""
+"""A parameter in a text. The name of a size has its name, least and greatest value, and step; that of an entry at a
+place that no iteration changes has the array, the place, the least and the greatest index."""
 
 SetT = TypeVar("SetT", "isl.Set", "isl.Map", "isl.UnionSet", "isl.UnionMap")
 
 
-def read_set(kind: type[SetT], text: str) -> SetT:
+def read_set(kind: type[SetT], text: str, *, loose: bool = False) -> SetT:
     """The set or relation that a text describes; expressions in the text are results of `spell`.
 
-    Sizes are parameters of the result, within their ranges. isl's syntax has no lookups: each one becomes a parameter
-    whose value the cases of its table determine, and which is projected out.
+    Sizes are parameters of the result, within their ranges, and so are entries of arrays of indices at places that no
+    iteration changes. isl's syntax has no lookups: each one becomes a parameter whose value the cases of its table
+    determine, and which is projected out. An entry that iterations choose is any index of its range if `loose`: the
+    result then has all elements for all indices. Raises UnknownSize for such an entry otherwise.
     """
-
-    sizes = sorted(set(_SIZE.findall(text)))
-    if not sizes:
+    if not loose and "|?" in text:
+        raise UnknownSize("it depends on indices that are known at run time only")
+    parameters = sorted(set(_SIZE.findall(text)))
+    if not parameters:
         return _read(kind, text, "")
-    return within_sizes(_read(kind, _SIZE.sub(r"n_\1", text), f"[{', '.join(f'n_{name}' for name in sizes)}]"))
+    names = f"[{', '.join(f'n_{name}' for name in parameters)}]"
+    return within_sizes(_read(kind, _SIZE.sub(r"n_\1", text), names))
 
 
 def within_sizes(found: SetT) -> SetT:
-    """The set or relation for sizes within their ranges.
+    """The set or relation for sizes and entries within their ranges.
 
     Differences of sets of which one has no sizes have others, too.
     """
@@ -166,10 +177,21 @@ def within_sizes(found: SetT) -> SetT:
     names = _parameters(found.get_space())
     if not names:
         return found
-    sizes = [_size_of(name) for name in names]
-    bounds = [f"{s.low // s.step} <= {name} <= {s.high // s.step}" for s, name in zip(sizes, names, strict=True)]
-    ranges = isl.Set.read_from_str(context(), f"[{', '.join(names)}] -> {{ : {' and '.join(bounds)} }}")
-    return found.intersect_params(ranges)
+    bounds = [_range_of(name) for name in names]
+    others = sorted({other for bound in bounds for other in re.findall(r"\bn_\w+", bound)}.difference(names))
+    text = " and ".join([*bounds, *map(_range_of, others)])
+    return found.intersect_params(
+        isl.Set.read_from_str(context(), f"[{', '.join([*names, *others])}] -> {{ : {text} }}")
+    )
+
+
+def _range_of(parameter: str) -> str:
+    """The condition that a parameter is within its range."""
+    _, low, high, step = parameter.rsplit("_", 3)
+    if not step:
+        last = _SIZE.sub(r"n_\1", bytes.fromhex(high).decode())
+        return f"{low} <= {parameter} <= {last}"
+    return f"{int(low) // int(step)} <= {parameter} <= {int(high) // int(step)}"
 
 
 def _parameters(space: isl.Space) -> list[str]:
@@ -180,7 +202,9 @@ def _parameters(space: isl.Space) -> list[str]:
 
 
 def _size_of(parameter: str) -> Size:
-    """The size that a parameter stands for."""
+    """The size that a parameter stands for. Raises UnknownSize for an entry."""
+    if parameter.endswith("_"):
+        raise UnknownSize("it depends on indices that are known at run time only")
     name, low, high, step = parameter.removeprefix("n_").rsplit("_", 3)
     return Size(name, int(low), int(high), int(step))
 
@@ -204,13 +228,17 @@ def _without_lookups(piece: str, names: list[str]) -> str:
     while (found := _LOOKUP.search(piece)) is not None:
         names.append(f"lookup{len(names)}")
         piece = piece.replace(found[0], names[-1])
-        cases.append(_cases(names[-1], found[1], [tuple(map(int, run.split(","))) for run in found[2].split(" ")]))
+        cases.append(_cases(names[-1], found[1], found[2]))
     head, _, condition = piece.partition(":")
     return f"{head} : {' and '.join([*cases, condition or 'true'])}"
 
 
-def _cases(name: str, place: str, runs: Sequence[Sequence[int]]) -> str:
-    """The condition that `name` is the entry of a table at a place."""
+def _cases(name: str, place: str, said: str) -> str:
+    """The condition that `name` is the entry at a place of a table with these runs, or an index of a range."""
+    if said.startswith("?"):
+        low, _, last = said[1:].partition(",")
+        return f"{low} <= {name} <= {last}"
+    runs = [tuple(map(int, run.split(","))) for run in said.split(" ")]
     starts = [first for first, _, _ in runs]
     found: list[str] = []
     for number, (first, entry, step) in enumerate(runs):
@@ -238,11 +266,11 @@ def variables(prefix: str, count: int) -> list[str]:
 
 @bounded()
 def sample(names: Sequence[str], constraints: Iterable[str]) -> tuple[int, ...] | None:
-    """Some integer point that satisfies all constraints; None if there is none."""
+    """Some integer point that satisfies all constraints, for some indices that callers give; None if there is none."""
     import islpy as isl
 
     text = f"{{ [{', '.join(names)}] : {' and '.join(constraints) or 'true'} }}"
-    point = read_set(isl.Set, text).sample_point()
+    point = read_set(isl.Set, text, loose=True).sample_point()
     if point.is_void():
         return None
     return coordinates(point)
@@ -260,13 +288,13 @@ def coordinates(point: isl.Point) -> tuple[int, ...]:
 def bounds_over_domain(expression: Expr, extents: tuple[int, ...], guards: tuple[Expr, ...]) -> tuple[int, int] | None:
     """Least and greatest value of an expression over an iteration domain; None if the domain is empty.
 
-    Cached: every move asks about all statements and changes few.
+    The bounds hold for all indices that callers give. Cached: every move asks about all statements and changes few.
     """
     import islpy as isl
 
     text = f"{{ {_placed(extents, guards, [expression])} }}"
     with _TURN:
-        values = read_set(isl.Map, text).range()
+        values = read_set(isl.Map, text, loose=True).range()
         return None if values.is_empty() else (values.dim_min_val(0).to_python(), values.dim_max_val(0).to_python())
 
 
@@ -286,17 +314,20 @@ Reach: TypeAlias = tuple[Sequence[int], Sequence[Expr], Sequence[Expr]]
 
 @bounded()
 def unreached(first: Iterable[Reach], second: Iterable[Reach]) -> tuple[int, ...] | None:
-    """A place that an iteration of `first` reaches and none of `second`; None if there is none. Neither is empty."""
-    rest = within_sizes(_reached(first).subtract(_reached(second)))
+    """A place that an iteration of `first` reaches and none of `second`; None if there is none. Neither is empty.
+
+    Iterations of `first` reach places for some indices that callers give; `second` may not depend on these.
+    """
+    rest = within_sizes(_reached(first, loose=True).subtract(_reached(second)))
     if rest.is_empty():
         return None
     return coordinates(rest.sample_point())
 
 
-def _reached(reaches: Iterable[Reach]) -> isl.Set:
+def _reached(reaches: Iterable[Reach], *, loose: bool = False) -> isl.Set:
     import islpy as isl
 
-    sets = [read_set(isl.Map, f"{{ {_placed(*reach)} }}").range() for reach in reaches]
+    sets = [read_set(isl.Map, f"{{ {_placed(*reach)} }}", loose=loose).range() for reach in reaches]
     total = sets[0]
     for other in sets[1:]:
         total = total.union(other)

@@ -23,9 +23,9 @@ def evaluate(expression: Expr, values: Ints) -> Ints:
 def _of_atom(atom: Atom, values: Ints) -> Ints:
     if isinstance(atom, int):
         return values[atom]
-    operand = evaluate(atom.operand, values)
     if isinstance(atom, Size):
-        atom.of(0)
+        atom.of(())
     if isinstance(atom, Lookup):
-        return np.take(atom.table.entries, operand, mode="clip")
-    return operand // atom.divisor
+        entries = atom.table.known.entries
+        return np.take(entries, evaluate(atom.operands[0], values), mode="clip")
+    return evaluate(atom.numerator, values) // atom.divisor

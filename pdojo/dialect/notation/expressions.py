@@ -21,13 +21,14 @@ from pdojo.dialect.notation.spelling import INFIX, PRECEDENCE, PREFIX, call_cand
 from pdojo.dialect.notation.values import (
     AccessValue,
     Application,
+    ArrayName,
     ConstantValue,
     IndexValue,
     InputValue,
     Named,
     Value,
 )
-from pdojo.dialect.table import Table
+from pdojo.dialect.table import IndexArray, Table
 from pdojo.dialect.text_limits import MOST_NESTED
 from pdojo.errors import NotationError
 
@@ -77,7 +78,7 @@ class Expressions:
             raise cursor.error(f"unknown array '{name.text}'", did_you_mean(name.text, self.arrays), name.span)
         if isinstance(array, Table):
             raise cursor.error(f"table '{name.text}' is constant: statements write arrays", span=name.span)
-        if isinstance(array, Size):
+        if not isinstance(array, ArrayName):
             raise cursor.error(f"'{name.text}' is a size, no array", span=name.span)
         cursor.expect("[", f"after array '{name.text}'")
         outer, self.context = self.context, "index"
@@ -230,8 +231,9 @@ class Expressions:
         cursor = self.cursor
         word = cursor.token
         if cursor.at("[", 1):
-            table = self.arrays.get(word.text)
-            if isinstance(table, Table) and self.context != "guard":
+            named = self.arrays.get(word.text)
+            table = named.indices if isinstance(named, ArrayName) and self.context != "value" else named
+            if isinstance(table, IndexArray) or (isinstance(table, Table) and self.context != "guard"):
                 return self._lookup(table)
             if self.context == "index":
                 raise features.indirection(cursor, word.span, word.text)
@@ -250,18 +252,26 @@ class Expressions:
                 return replace(_WORDS[word.text], span=word.span)
         raise self._no_value(word)
 
-    def _lookup(self, table: Table) -> IndexValue:
-        """`table[place]`."""
+    def _lookup(self, table: Table | IndexArray) -> IndexValue:
+        """`table[place]`, or `indices[place, ...]`."""
         cursor = self.cursor
         name = cursor.advance()
         cursor.advance()
+        what = f"{'table' if isinstance(table, Table) else 'array'} '{table.name}'"
         outer, self.context = self.context, "index"
-        place = self._inside(lambda: self._index_expression(f"the place in table '{table.name}'"))
+        place: list[Expr] = []
+        while not cursor.at("]"):
+            if place:
+                cursor.expect(",", f"or ']' after the place in {what}")
+            place.append(self._inside(lambda: self._index_expression(f"the place in {what}")))
         self.context = outer
-        closing = cursor.expect("]", f"after the place in table '{table.name}', which has one dimension")
-        if place.is_constant and not 0 <= place.constant < len(table.entries):
-            raise cursor.error(f"table '{table.name}' has no entry {place.constant}", span=name.span.to(closing.span))
-        return IndexValue(lookup(table, place, self.extents), None, name.span.to(closing.span))
+        span = name.span.to(cursor.advance().span)
+        rank = 1 if isinstance(table, Table) else len(table.extents)
+        if len(place) != rank:
+            raise cursor.error(f"{what} has {rank} dimension{'s' * (rank != 1)}, not {len(place)}", span=span)
+        if isinstance(table, Table) and place[0].is_constant and not 0 <= place[0].constant < len(table.entries):
+            raise cursor.error(f"table '{table.name}' has no entry {place[0].constant}", span=span)
+        return IndexValue(lookup(table, place, self.extents), None, span)
 
     def _no_value(self, word: Token) -> NotationError:
         if word.text in self.arrays:
@@ -274,7 +284,9 @@ class Expressions:
         name = cursor.advance()
         cursor.advance()
         if name.text == "index":
+            outer, self.context = self.context, "index"
             expression = self._index_expression("index(...)")
+            self.context = outer
             closing = cursor.expect(")", "after index(...")
             return IndexValue(expression, None, name.span.to(closing.span))
         candidates = call_candidates(name.text)

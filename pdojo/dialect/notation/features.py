@@ -17,7 +17,7 @@ def indirection(cursor: Cursor, span: Span, array: str) -> NotationError:
     """The error for an index that reads an array."""
     return cursor.error(
         f"indirection is not supported: an index may not read an array (here '{array}')",
-        "an index is made of iterations {k}, integers, entries of tables, + - * // and %",
+        f"entries of tables may be indices, and those of integer inputs with a range: {array} i64 [8] heap in 0..99",
         span,
     )
 

@@ -8,17 +8,18 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import DictionaryAttr, MemRefType
 from xdsl.ir import Attribute
 
-from pdojo.dialect.affine import Expr, Size, size_problem
+from pdojo.dialect.affine import Expr, Size, range_problem, size_problem
 from pdojo.dialect.attributes import Intent, Memory, Numerics
 from pdojo.dialect.functions import DTYPES, byte_width
 from pdojo.dialect.index_maps import memref_of, shape_map
+from pdojo.dialect.notation.expressions import Expressions
 from pdojo.dialect.notation.hints import parse_hints
 from pdojo.dialect.notation.lexer import Cursor, Token, TokenKind
 from pdojo.dialect.notation.source import Span, did_you_mean, element_type_hint
 from pdojo.dialect.notation.statements import parse_extent
 from pdojo.dialect.notation.values import ArrayName, Named
 from pdojo.dialect.ops import BufferOp, KernelOp, Swizzle, slots_in
-from pdojo.dialect.table import MOST_ENTRIES, Table
+from pdojo.dialect.table import MOST_ENTRIES, IndexArray, Outside, Table
 
 FACTS = ("arguments", "numerics", "machine", "size")
 """First words of header lines that state a fact about the kernel."""
@@ -39,6 +40,8 @@ class Declaration:
     span: Span
     hints: DictionaryAttr
     constant: bool
+    indices: IndexArray | None = None
+    """The range, if its entries are indices."""
 
     @property
     def type(self) -> MemRefType[Attribute]:
@@ -194,7 +197,9 @@ def _order(cursor: Cursor, header: Header) -> list[str]:
 
 
 def parse_declaration(cursor: Cursor, header: Header) -> None:
-    """`name dtype [d0, d1:N] location [!hint] [const] [align bytes] [-> a, b]`, or `name i64 [n] table e0, e1, ...`."""
+    """`name dtype [d0, d1:N] location [!hint] [const] [align bytes] [in first..last] [-> a, b]`, or
+    `name i64 [n] table e0, e1, ...`.
+    """
     name = cursor.advance()
     dtype = cursor.expect_kind(TokenKind.WORD, f"the element type of '{name.text}'")
     if dtype.text not in DTYPES:
@@ -214,6 +219,7 @@ def parse_declaration(cursor: Cursor, header: Header) -> None:
     if constant:
         cursor.advance()
     alignment = _alignment(cursor, dtype.text) if cursor.at_word("align") else None
+    indices = _indices(cursor, header, (name.text, dtype.text, tuple(shape))) if cursor.at_word("in") else None
     arrays = [name]
     if cursor.accept("->"):
         arrays = [cursor.expect_kind(TokenKind.WORD, "an array name after '->'")]
@@ -222,9 +228,24 @@ def parse_declaration(cursor: Cursor, header: Header) -> None:
     cursor.expect_end("after a declaration")
     span = name.span.to(cursor.previous.span)
     memory = Memory(location.text)
-    row = Declaration(arrays, dtype.text, shape, reuse, swizzles, memory, alignment, span, hints, constant)
+    row = Declaration(arrays, dtype.text, shape, reuse, swizzles, memory, alignment, span, hints, constant, indices)
     _check_declaration(cursor, header, row)
     header.declarations.append(row)
+
+
+def _indices(cursor: Cursor, header: Header, array: tuple[str, str, tuple[Expr, ...]]) -> IndexArray:
+    """`in 0..N-1`, `in 0..9 clamp` or `in 0..9 wrap`."""
+    cursor.advance()
+    first = cursor.expect_kind(TokenKind.INTEGER, "the least index, at least 0: in 0..9")
+    cursor.expect("..", "between the least and the greatest index: in 0..9")
+    last = Expressions(cursor, header.sizes, ()).index_side()
+    known = [each.value for each in Outside if each.value]
+    word = cursor.token
+    outside = Outside(cursor.advance().text) if word.text in known else Outside.REFUSED
+    found = IndexArray(*array, _bounded(cursor, first), last, outside)
+    if (problem := range_problem(found)) is not None:
+        raise cursor.error(problem, span=first.span.to(cursor.previous.span))
+    return found
 
 
 def _table(cursor: Cursor, header: Header, name: Token, dtype: Token, shape: Sequence[int]) -> tuple[Table, Span]:
@@ -317,6 +338,9 @@ def _check_declaration(cursor: Cursor, header: Header, row: Declaration) -> None
     for position, array in enumerate(row.arrays):
         _check_name(cursor, header, array, row.arrays[:position])
     shared = [t.text for t in row.arrays if t.text in interface]
+    if row.indices is not None and (not shared or header.intent(shared[0]) is not Intent.IN):
+        hint = "compute the indices before the call, and give them as an input"
+        raise cursor.error(f"only an input has a range of indices, and '{row.arrays[0].text}' is none", hint, row.span)
     if not shared:
         if row.alignment is not None:
             raise cursor.error("only interface arrays have an alignment: it is what callers guarantee", span=row.span)
@@ -352,10 +376,13 @@ def build_kernel(cursor: Cursor, header: Header) -> tuple[KernelOp, dict[str, Na
     constants = [n for n in order if rows[n].constant]
     sizes = [*header.sizes.values()]
     extents = [shape_map(rows[n].shape, sizes) for n in order]
-    facts = header.numerics, header.machine, alignments, tables, constants, sizes, extents
+    indices = [given for n in order if (given := rows[n].indices) is not None]
+    facts = header.numerics, header.machine, alignments, tables, constants, sizes, extents, indices
     kernel = KernelOp(header.name, arguments, None, *facts)
     values = dict(zip(order, kernel.body.block.args, strict=True))
-    arrays: dict[str, Named] = {n: ArrayName(n, rows[n].dtype, rows[n].box, v) for n, v in values.items()}
+    arrays: dict[str, Named] = {
+        n: ArrayName(n, rows[n].dtype, rows[n].box, v, rows[n].indices) for n, v in values.items()
+    }
     arrays |= {table.name: table for table in tables} | header.sizes
     buffers: list[tuple[BufferOp, Span]] = []
     hosted = [(rows[n], rows[n].arrays[1:], values[n]) for n in order if len(rows[n].arrays) > 1]

@@ -11,14 +11,16 @@ from pdojo.dialect.notation.literals import constant_attr
 from pdojo.dialect.notation.source import Source
 from pdojo.dialect.notation.statements import parse_constraint
 from pdojo.dialect.notation.values import ConstantValue
-from pdojo.dialect.table import Table
+from pdojo.dialect.table import IndexArray, Table
 from pdojo.dialect.view.nest import Constant
 
 
-def parse_index(text: str, extents: Sequence[int], names: Mapping[str, Table | Size] | None = None) -> tuple[Expr, ...]:
-    """Parse `{0},{1}*16+{2}` over scopes of the given extents, outermost first; `names` are tables and sizes.
+def parse_index(
+    text: str, extents: Sequence[int], names: Mapping[str, Table | IndexArray | Size] | None = None
+) -> tuple[Expr, ...]:
+    """Parse `{0},{1}*16+{2}` over scopes of the given extents, outermost first.
 
-    Raises NotationError.
+    `names` are tables, arrays of indices and sizes. Raises NotationError.
     """
     cursor = _cursor(text, "<index>")
     expressions = Expressions(cursor, names or {}, extents)
@@ -31,10 +33,12 @@ def parse_index(text: str, extents: Sequence[int], names: Mapping[str, Table | S
     return tuple(index)
 
 
-def parse_guard(text: str, extents: Sequence[int], sizes: Mapping[str, Size] | None = None) -> tuple[Expr, ...]:
+def parse_guard(
+    text: str, extents: Sequence[int], names: Mapping[str, Size | IndexArray] | None = None
+) -> tuple[Expr, ...]:
     """Parse one comparison, `{0}*16+{1} < 500`, as `e >= 0` for each expression. Raises NotationError."""
     cursor = _cursor(text, "<guard>")
-    found = parse_constraint(cursor, Expressions(cursor, sizes or {}, extents))
+    found = parse_constraint(cursor, Expressions(cursor, names or {}, extents))
     if not cursor.at_end:
         raise cursor.error("expected the end of the constraint")
     return tuple(found)

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Expr, lookups_in
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import ACCUMULATIONS, byte_width
 from pdojo.dialect.notation.hints import spell_hints
 from pdojo.dialect.notation.literals import format_constant
 from pdojo.dialect.notation.spelling import ApplicationStyle, spell
 from pdojo.dialect.ops import KernelOp, spell_slots
+from pdojo.dialect.table import IndexArray
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Node, Scope
 from pdojo.dialect.view.nodes import extent_and_guard
@@ -52,7 +53,8 @@ def header_lines(nest: Nest) -> Iterator[str]:
         yield f"size {size.name} in {size.low}..{size.high}" + f" multiple {size.step}" * (size.step > 1)
     aligned = _aligned(arguments) if kernel.arg_alignments is not None else set[str]()
     for buffer in nest.buffers:
-        yield declaration_line(buffer, aligned=buffer.names[0] in aligned)
+        indices = nest.index_arrays.get(buffer.names[0])
+        yield declaration_line(buffer, indices, aligned=buffer.names[0] in aligned)
     for table in nest.tables.values():
         yield f"{table.name} i64 [{len(table.entries)}] table {', '.join(map(str, table.entries))}"
 
@@ -63,8 +65,8 @@ def _aligned(arguments: list[Buffer]) -> set[str]:
     return more or {b.names[0] for b in arguments}
 
 
-def declaration_line(buffer: Buffer, *, aligned: bool = False) -> str:
-    """The declaration of a buffer."""
+def declaration_line(buffer: Buffer, indices: IndexArray | None = None, *, aligned: bool = False) -> str:
+    """The declaration of a buffer; `indices` is the range of an array of indices."""
     swizzles = {d: f"^{s.by}" + f"*{s.granule}" * (s.granule != 1) for d, s in buffer.swizzles.items()}
     extents = enumerate(zip(buffer.extents, buffer.reuse, strict=True))
     shape = ", ".join(f"{_extent(e)}{swizzles.get(d, '')}{spell_slots(slots)}" for d, (e, slots) in extents)
@@ -73,6 +75,8 @@ def declaration_line(buffer: Buffer, *, aligned: bool = False) -> str:
         text += " const"
     if aligned:
         text += f" align {buffer.alignment}"
+    if indices is not None:
+        text += f" in {indices.low}..{_index(indices.last)}" + f" {indices.outside.value}".rstrip()
     return text if len(buffer.names) == 1 else f"{text} -> {', '.join(buffer.names)}"
 
 
@@ -184,7 +188,9 @@ def _input(value: Input, *, typed: bool, compound: bool) -> str:
             return f"{text}:{value.dtype}" if typed and value.dtype != "i1" else text
         case Index():
             text = _index(value.expression)
-            if value.expression.is_constant:
+            if value.expression.is_constant or any(
+                isinstance(found.table, IndexArray) for found in lookups_in([value.expression])
+            ):
                 text = f"index({text})"
             elif (typed or compound) and not value.expression.is_primary:
                 text = f"({text})"

@@ -12,7 +12,7 @@ from pdojo.dialect.affine import Expr, Size, const, var
 from pdojo.dialect.attributes import IndexValueAttr
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, accumulation_function
-from pdojo.dialect.index_maps import IndexMaps, guard_maps
+from pdojo.dialect.index_maps import GuardMaps, IndexMaps
 from pdojo.dialect.notation.expressions import Expressions
 from pdojo.dialect.notation.hints import parse_hints
 from pdojo.dialect.notation.lexer import Cursor, TokenKind
@@ -55,11 +55,11 @@ def parse_scope(cursor: Cursor, arrays: Mapping[str, Named], chain: Sequence[Sco
             guard += parse_constraint(cursor, reader)
         cursor.expect(")", "after a guard")
     depth = len(chain)
-    inequalities, used, sizes = guard_maps(guard, depth)
+    maps = GuardMaps.of(guard, depth)
     block = Block(arg_types=[IndexType()])
     block.args[0].name_hint = f"i{depth}"
-    ivs = [chain[d].iv for d in used]
-    return ScopeOp(count, block, mapping, inequalities, ivs, hints=hints, intrinsic=intrinsic, sizes=sizes)
+    facts = [chain[d].iv for d in maps.used], None, hints, intrinsic, maps.sizes, maps.lookups
+    return ScopeOp(count, block, mapping, maps.constraints, *facts)
 
 
 def parse_extent(cursor: Cursor, names: Mapping[str, Named], what: str) -> Expr:

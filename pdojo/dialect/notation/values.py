@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from pdojo.dialect.affine import Expr, Size
 from pdojo.dialect.notation.source import Span
-from pdojo.dialect.table import Table
+from pdojo.dialect.table import IndexArray, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,13 @@ class ArrayName:
     dtype: str
     shape: tuple[int, ...]
     value: SSAValue
+    indices: IndexArray | None = None
+    """The range, if it is an array of indices."""
 
 
-Named: TypeAlias = ArrayName | Table | Size
-"""A declared name: of an array or a table in front of brackets, or of a size."""
+Named: TypeAlias = ArrayName | Table | IndexArray | Size
+"""A declared name: of an array or a table in front of brackets, or of a size; of an array of indices where no array can
+be read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
     ArrayAttr,
-    DenseArrayBase,
     DictionaryAttr,
     IntegerAttr,
     MemRefType,
@@ -54,7 +52,8 @@ from pdojo.dialect.attributes import (
 )
 from pdojo.dialect.index_maps import memref_of, shape_map
 from pdojo.dialect.names import name_problem
-from pdojo.dialect.narrowing import is_memref, is_table
+from pdojo.dialect.narrowing import is_memref
+from pdojo.dialect.ops.facts import index_array_of, indices_attr, size_of, sizes_attr, table_of, tables_attr
 from pdojo.dialect.syntax import (
     IndexNames,
     names_of,
@@ -63,7 +62,7 @@ from pdojo.dialect.syntax import (
     print_hints,
     print_index_expression,
 )
-from pdojo.dialect.table import Table
+from pdojo.dialect.table import IndexArray, Table
 from pdojo.dialect.verifier import verify
 
 DEFAULT_NUMERICS = (Numerics.REASSOCIATES, Numerics.CONTRACTS)
@@ -72,7 +71,7 @@ DEFAULT_NUMERICS = (Numerics.REASSOCIATES, Numerics.CONTRACTS)
 FLUSHES is not among them: no program means that denormal numbers are flushed to zero.
 """
 
-_FACTS = ("numerics", "machine", "arg_alignments", "tables", "sizes", "arg_extents")
+_FACTS = ("numerics", "machine", "arg_alignments", "tables", "sizes", "arg_extents", "indices")
 """Properties that stand in the attribute dictionary of the printed form."""
 
 
@@ -103,6 +102,9 @@ class KernelOp(IRDLOperation):
     are none."""
     arg_extents = opt_prop_def(ArrayAttr[AffineMapAttr])
     """The extents of each argument as maps of all sizes, which are symbols; absent if there are no sizes."""
+    indices = opt_prop_def(DictionaryAttr)
+    """The range of each array of indices, keyed by its name: its least index, its greatest index as a map of all sizes,
+    and what an index outside of it means; absent if there are none."""
     body = region_def("single_block")
     """Buffers first, then scopes and statements in order of execution."""
 
@@ -120,6 +122,7 @@ class KernelOp(IRDLOperation):
         constants: Sequence[str] = (),
         sizes: Sequence[Size] = (),
         extents: Sequence[AffineMapAttr] = (),
+        indices: Sequence[IndexArray] = (),
     ) -> None:
         super().__init__(
             properties={
@@ -133,6 +136,7 @@ class KernelOp(IRDLOperation):
                 "tables": tables_attr(tables),
                 "sizes": sizes_attr(sizes),
                 "arg_extents": ArrayAttr(extents) if sizes else None,
+                "indices": indices_attr(indices, sizes),
             },
             regions=[body or Region(Block(arg_types=[t for _, _, t in arguments]))],
         )
@@ -149,13 +153,22 @@ class KernelOp(IRDLOperation):
         """The tables, keyed by name, in order of declaration."""
         if "tables" not in self.properties or self.tables is None:
             return {}
-        return {name: _table(name, each) for name, each in self.tables.data.items()}
+        return {name: table_of(name, each) for name, each in self.tables.data.items()}
 
     def known_sizes(self) -> dict[str, Size]:
         """The sizes by name, in order of declaration."""
         if "sizes" not in self.properties or self.sizes is None:
             return {}
-        return {name: _size(name, each) for name, each in self.sizes.data.items()}
+        return {name: size_of(name, each) for name, each in self.sizes.data.items()}
+
+    def index_arrays(self) -> dict[str, IndexArray]:
+        """The arrays of indices by name, in the order of the arguments."""
+        if "indices" not in self.properties or self.indices is None:
+            return {}
+        sizes, ranges = (*self.known_sizes().values(),), self.indices.data
+        maps = [None] * len(self.body.block.args) if self.arg_extents is None else self.arg_extents.data
+        rows = zip(names_of(self.arg_names), self.body.block.args, maps, strict=True)
+        return {n: index_array_of(n, array.type, said, ranges[n], sizes) for n, array, said in rows if n in ranges}
 
     @property
     def constant_names(self) -> tuple[str, ...]:
@@ -396,34 +409,6 @@ def _hint(value: SSAValue, name: str) -> None:
     """Name a value like its array; the verifier reports names that no array can have."""
     if name_problem(name) is None:
         value.name_hint = name
-
-
-def tables_attr(tables: Sequence[Table]) -> DictionaryAttr | None:
-    """The property for the tables of a kernel; None if there are none."""
-    if not tables:
-        return None
-    return DictionaryAttr({table.name: DenseArrayBase.from_list(i64, table.entries) for table in tables})
-
-
-def sizes_attr(sizes: Sequence[Size]) -> DictionaryAttr | None:
-    """The property for the sizes of a kernel; None if there are none."""
-    if not sizes:
-        return None
-    return DictionaryAttr({s.name: DenseArrayBase.from_list(i64, [s.low, s.high, s.step]) for s in sizes})
-
-
-@lru_cache(maxsize=256)
-def _size(name: str, numbers: Attribute) -> Size:
-    """The size of a property; verification has checked its type."""
-    assert is_table(numbers)
-    return Size(name, *(int(number) for number in numbers.get_values()))
-
-
-@lru_cache(maxsize=256)
-def _table(name: str, entries: Attribute) -> Table:
-    """The table of a property; verification has checked its type."""
-    assert is_table(entries)
-    return Table(name, tuple(int(entry) for entry in entries.get_values()))
 
 
 def reuse_attr(reuse: Sequence[int] | None) -> ArrayAttr[IntegerAttr] | None:

@@ -32,10 +32,12 @@ from xdsl.traits import (
 )
 
 from pdojo.dialect.attributes import (
+    LookupAttr,
     Mapping,
     MappingAttr,
 )
 from pdojo.dialect.syntax import (
+    Dimension,
     IndexNames,
     names_of,
     parse_hints,
@@ -55,7 +57,7 @@ class ScopeOp(IRDLOperation):
     name = "pdojo.scope"
 
     guard_ivs = var_operand_def(IndexType)
-    """Induction variables of enclosing scopes in the guard: its dimensions except the last (the scope's own)."""
+    """Induction variables of enclosing scopes in the guard: its first dimensions, before the scope's own variable."""
     extent = prop_def(IntegerAttr)
     """Number of iterations, at least 1."""
     mapping = prop_def(MappingAttr)
@@ -63,7 +65,10 @@ class ScopeOp(IRDLOperation):
     intrinsic = opt_prop_def(StringAttr)
     """Name of the instruction that computes a scope mapped to a tensor unit (`m`); absent for other scopes."""
     guard = opt_prop_def(AffineSetAttr)
-    """Conjunction of `e >= 0`; an iteration runs only if all hold. The last dimension is the scope's own variable."""
+    """Conjunction of `e >= 0`; an iteration runs only if all hold. The dimensions are `guard_ivs`, the scope's own
+    variable, and lookups."""
+    lookups = opt_prop_def(ArrayAttr[LookupAttr])
+    """The lookups in arrays of indices that the guard uses; one may use those before it. Absent if there are none."""
     hints = opt_prop_def(DictionaryAttr)
     """Facts that generated code may use; they never change meaning. Absent if there are none."""
     sizes = opt_prop_def(ArrayAttr[StringAttr])
@@ -86,6 +91,7 @@ class ScopeOp(IRDLOperation):
         hints: DictionaryAttr | None = None,
         intrinsic: str | None = None,
         sizes: Sequence[StringAttr] = (),
+        lookups: Sequence[LookupAttr] = (),
     ) -> None:
         if not isinstance(body, Region):
             body = Region(body or Block(arg_types=[IndexType()]))
@@ -93,7 +99,8 @@ class ScopeOp(IRDLOperation):
             "extent": IntegerAttr(extent, IndexType()),
             "mapping": MappingAttr(mapping),
             "intrinsic": None if intrinsic is None else StringAttr(intrinsic),
-            "guard": guard_attr(guard, len(guard_ivs), len(sizes)),
+            "guard": guard_attr(guard, len(guard_ivs) + 1 + len(lookups), len(sizes)),
+            "lookups": ArrayAttr(lookups) if lookups else None,
             "sizes": ArrayAttr(sizes) if sizes else None,
             "hints": hints if hints is not None and hints.data else None,
             "id": None if id is None else StringAttr(id),
@@ -119,7 +126,7 @@ class ScopeOp(IRDLOperation):
 
     @property
     def guard_exprs(self) -> tuple[AffineExpr, ...]:
-        """The left sides of `e >= 0`, over `(*guard_ivs, iv)`."""
+        """The left sides of `e >= 0`, over `(*guard_ivs, iv)` and lookups."""
         guard = self.guard
         return () if guard is None else tuple(c.lhs for c in guard.data.constraints)
 
@@ -143,7 +150,8 @@ class ScopeOp(IRDLOperation):
         region = parser.parse_region([variable.resolve(IndexType())])
         constraints = [names.finish(g) for g in guard]
         sizes = [StringAttr(name) for name in names.sizes]
-        return cls(extent, region, mapping, constraints, names.operands, hints=hints, intrinsic=intrinsic, sizes=sizes)
+        facts = names.operands, None, hints, intrinsic, sizes, names.lookup_attrs()
+        return cls(extent, region, mapping, constraints, *facts)
 
     def print(self, printer: Printer) -> None:
         """Print the form that `parse` reads."""
@@ -158,20 +166,23 @@ class ScopeOp(IRDLOperation):
         print_hints(printer, self.hints)
         if self.guard is not None:
             printer.print_string(" where ")
-            dims, sizes = (*self.guard_ivs, self.iv), () if self.sizes is None else names_of(self.sizes)
+            sizes = () if self.sizes is None else names_of(self.sizes)
+            lookups = () if self.lookups is None else self.lookups.data
+            entries = ((each.table.data, each.map.data.results) for each in lookups)
+            dims: list[Dimension] = [*self.guard_ivs, self.iv, *entries]
             with printer.in_parens():
                 printer.print_list(self.guard_exprs, lambda e: _print_constraint(printer, e, dims, sizes))
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
 
 
-def guard_attr(guard: Sequence[AffineExpr], operands: int, sizes: int = 0) -> AffineSetAttr | None:
-    """The guard property for left sides of `e >= 0` over `operands` outer variables, the scope's own one, and sizes."""
+def guard_attr(guard: Sequence[AffineExpr], dims: int, sizes: int = 0) -> AffineSetAttr | None:
+    """The guard property for left sides of `e >= 0` over some dimensions and sizes."""
     if not guard:
         return None
     zero = AffineExpr.constant(0)
     constraints = tuple(AffineConstraintExpr(AffineConstraintKind.ge, e, zero, canonicalize=False) for e in guard)
-    return AffineSetAttr(AffineSet(operands + 1, sizes, constraints))
+    return AffineSetAttr(AffineSet(dims, sizes, constraints))
 
 
 def _parse_constraint(parser: Parser, names: IndexNames) -> list[AffineExpr]:
@@ -199,24 +210,36 @@ def _parse_relation(parser: Parser) -> str:
     parser.raise_error("expected one of < <= > >= ==")
 
 
-def _print_constraint(printer: Printer, expression: AffineExpr, dims: Sequence[SSAValue], sizes: Sequence[str]) -> None:
+def _print_constraint(
+    printer: Printer, expression: AffineExpr, dims: Sequence[Dimension], sizes: Sequence[str]
+) -> None:
     """Print `c - e >= 0` as `e <= c`."""
     from pdojo.dialect.affine import Atom, Size, var
     from pdojo.dialect.affine_maps import from_affine, to_affine
 
     count = len(dims)
     # Outermost variables first, so that the text depends on the program only and not on the order of the operands.
-    outermost = sorted(dims, key=_nesting)
+    own = sorted((d for d in dims if isinstance(d, SSAValue)), key=_nesting)
+    ordered: list[Dimension] = [*own, *(d for d in dims if not isinstance(d, SSAValue))]
     # The extents are not needed: no division is simplified away by printing.
     symbols = [Size(name, 0, 1 << 40) for name in sizes]
-    variables = [var(outermost.index(d)) for d in dims]
+    variables = [var(ordered.index(d)) for d in dims]
     plain = from_affine(expression, variables, [1 << 40] * count, [size.expression for size in symbols])
     negative = all(c < 0 for _, c in plain.terms)
     side = -(plain - plain.constant) if negative else plain - plain.constant
     positions: dict[Atom, int] = {d: d for d in range(count)}
     positions |= {size: position for position, size in enumerate(symbols)}
-    print_index_expression(printer, to_affine(side, positions), outermost, sizes)
+    print_index_expression(printer, to_affine(side, positions), _placed(dims, ordered), sizes)
     printer.print_string(f" <= {plain.constant}" if negative else f" >= {-plain.constant}")
+
+
+def _placed(dims: Sequence[Dimension], ordered: Sequence[Dimension]) -> list[Dimension]:
+    """The dimensions in another order; places of lookups are expressions of the new ones."""
+    new = [AffineExpr.dimension(ordered.index(d)) for d in dims]
+    return [
+        each if isinstance(each, SSAValue) else (each[0], tuple(e.replace_dims_and_symbols(new, []) for e in each[1]))
+        for each in ordered
+    ]
 
 
 def _nesting(variable: SSAValue) -> int:

@@ -95,8 +95,8 @@ class StatementOp(IRDLOperation):
     inputs = prop_def(ArrayAttr)
     """One attribute per input: an affine map (access of the next array), a constant, or an index value."""
     lookups = opt_prop_def(ArrayAttr[LookupAttr])
-    """The lookups in tables that the maps use: the dimensions after the induction variables. A lookup may use those
-    before it. Absent if there are none."""
+    """The lookups in tables and arrays of indices that the maps use: the dimensions after the induction variables. A
+    lookup may use those before it. Absent if there are none."""
     hints = opt_prop_def(ArrayAttr[DictionaryAttr])
     """Hints per access, output first; they never change meaning. Absent if there are none."""
     sizes = opt_prop_def(ArrayAttr[StringAttr])
@@ -205,7 +205,7 @@ class StatementOp(IRDLOperation):
     def _dimensions(self) -> list[Dimension]:
         """The induction variables and lookups that the dimensions of the maps stand for."""
         lookups = () if self.lookups is None else self.lookups.data
-        return [*self.ivs, *((each.table.data, each.map.data.results[0]) for each in lookups)]
+        return [*self.ivs, *((each.table.data, each.map.data.results) for each in lookups)]
 
 
 @lru_cache(maxsize=1 << 10)
@@ -226,7 +226,7 @@ class _OpParser:
 
     def __init__(self, parser: Parser) -> None:
         self.parser = parser
-        self.names = IndexNames(parser, may_look_up=True)
+        self.names = IndexNames(parser)
         self.arrays: list[SSAValue] = []
         self.hints: list[DictionaryAttr] = []
         self.inputs: list[tuple[AffineExpr, ...] | IndexValueAttr | Attribute] = []
@@ -247,7 +247,7 @@ class _OpParser:
             self.hints,
             contracted=word == "fma",
             asynchronous=word == "async",
-            lookups=[LookupAttr(StringAttr(t), AffineMapAttr(self._map((e,)))) for t, e in self.names.lookups],
+            lookups=self.names.lookup_attrs(),
             sizes=[StringAttr(name) for name in self.names.sizes],
         )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from enum import Enum
 from math import gcd, prod
 
-from pdojo.dialect.affine import Expr, const, lookups_in, var
+from pdojo.dialect.affine import Expr, atom_variables, const, lookups_in, var
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.functions import byte_width
@@ -77,14 +77,14 @@ def linear_address(index: Sequence[Expr], shape: Sequence[int]) -> Expr:
 
 
 def _linear_in(expression: Expr, depth: int) -> bool:
-    return not any(not isinstance(a, int) and a.operand.uses(depth) for a, _ in expression.terms)
+    return not any(not isinstance(a, int) and depth in atom_variables(a) for a, _ in expression.terms)
 
 
 def _is_fixed(expression: Expr, depth: int) -> bool:
     """True if divisions of the iteration at `depth` have no other one, and no table is looked up there."""
-    atoms = (a for a, _ in expression.terms if not isinstance(a, int) and a.operand.uses(depth))
-    looked_up = any(found.operand.uses(depth) for found in lookups_in((expression,)))
-    return not looked_up and all(a.operand.variables() == frozenset((depth,)) for a in atoms)
+    atoms = (a for a, _ in expression.terms if not isinstance(a, int) and depth in atom_variables(a))
+    looked_up = any(depth in atom_variables(found) for found in lookups_in((expression,)))
+    return not looked_up and all(atom_variables(a) == frozenset((depth,)) for a in atoms)
 
 
 def lane_problem(
@@ -120,7 +120,7 @@ def lane_problem(
         return None
     described = f"{describe_access(access)} over {describe_scope(scope)}"
     if stride is Stride.IRREGULAR or (stride is Stride.FIXED and is_store):
-        looks_up = any(found.operand.uses(scope.depth) for found in lookups_in(index))
+        looks_up = any(scope.depth in atom_variables(found) for found in lookups_in(index))
         does = "looks up the lane number in a table" if looks_up else "divides the lane number"
         return Reason(
             f"the access {described} {does}; vectors read at constant distances, and store contiguous or strided "

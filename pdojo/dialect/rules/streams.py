@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from pdojo.dialect.affine import sizes_in
+from pdojo.dialect.affine import atom_variables, sizes_in
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.flow.collision import ANY, BEFORE, EQUAL, Relation
 from pdojo.dialect.flow.content import region_content
@@ -275,7 +275,7 @@ def _access_problem(program: Program, leaf: Leaf, access: Access, region: Scope)
         )
     # The index of consecutive rows has a division; their address has none.
     for atom, _ in address_in_bytes(program.nest, access, leaf).terms:
-        if not isinstance(atom, int) and any(v >= region.depth for v in atom.operand.variables()):
+        if not isinstance(atom, int) and any(v >= region.depth for v in atom_variables(atom)):
             return Reason(f"{described} divides a variable of the region, or looks one up; streams are linear")
     if not is_float(access.array.dtype):
         return Reason(f"{described} is of type {access.array.dtype}; streams are floating-point registers")

@@ -236,11 +236,10 @@ def _evaluate(expression: Expr, variable: Callable[[int], Values | int]) -> Valu
         if isinstance(atom, int):
             total = total + variable(atom) * coefficient
         elif isinstance(atom, Size):
-            atom.of(0)
+            atom.of(())
+        elif isinstance(atom, Lookup):
+            entries = atom.table.known.entries
+            total = total + np.take(entries, _evaluate(atom.operands[0], variable), mode="clip") * coefficient
         else:
-            operand = _evaluate(atom.operand, variable)
-            if isinstance(atom, Lookup):
-                total = total + np.take(atom.table.entries, operand, mode="clip") * coefficient
-            else:
-                total = total + operand // atom.divisor * coefficient
+            total = total + _evaluate(atom.numerator, variable) // atom.divisor * coefficient
     return total

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from pdojo.dialect.attributes import Intent
+from pdojo.dialect.indices import with_indices
 from pdojo.dialect.notation.bound import bound
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.batched import BatchedRun
@@ -42,9 +43,8 @@ def interpret(
     Unwritten memory holds NaN, or a pattern for integers. `sizes` are the values of sizes that no shape of an input
     determines. Raises PdojoError for inputs that do not fit.
     """
-    nest = _for_sizes(kernel if isinstance(kernel, Nest) else nest_of(kernel), inputs, sizes)
-    results = BatchedRun(nest, _checked(nest, inputs), seed, cells=storage == "cells").run()
-    return _outputs(nest, results)
+    nest, given = _for_inputs(kernel if isinstance(kernel, Nest) else nest_of(kernel), inputs, sizes)
+    return _outputs(nest, BatchedRun(nest, given, seed, cells=storage == "cells").run())
 
 
 def interpret_stepwise(
@@ -59,8 +59,20 @@ def interpret_stepwise(
 
     Raises PdojoError for programs that are too large for the exact oracle to enumerate.
     """
-    nest = _for_sizes(kernel if isinstance(kernel, Nest) else nest_of(kernel), inputs, sizes)
-    return _outputs(nest, run_stepwise(nest, _checked(nest, inputs), seed, storage))
+    nest, given = _for_inputs(kernel if isinstance(kernel, Nest) else nest_of(kernel), inputs, sizes)
+    return _outputs(nest, run_stepwise(nest, given, seed, storage))
+
+
+def _for_inputs(
+    nest: Nest, inputs: Mapping[str, Values], sizes: Mapping[str, int] | None
+) -> tuple[Nest, dict[str, Values]]:
+    """The program for the sizes and indices that inputs determine, and the inputs in their carriers."""
+    nest = _for_sizes(nest, inputs, sizes)
+    given = _checked(nest, inputs)
+    if not nest.index_arrays:
+        return nest, given
+    indices = {name: np.asarray(inputs[name]) for name in nest.index_arrays}
+    return nest_of(with_indices(nest.kernel, indices)), given
 
 
 def _for_sizes(nest: Nest, inputs: Mapping[str, Values], sizes: Mapping[str, int] | None) -> Nest:

@@ -20,6 +20,7 @@ from pdojo.dialect.flow.shortcut import Answer
 from pdojo.dialect.flow.storage_check import StorageQuestion, overwritten_reason
 from pdojo.dialect.flow.uses import Use, describe_use
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.table import IndexArray
 from pdojo.dialect.view.paths import node_path
 
 CLIP = 2
@@ -222,10 +223,13 @@ def _range(expression: Expr, box: Box) -> tuple[int, int]:
     for atom, coefficient in expression.terms:
         if isinstance(atom, int):
             first, last = box[atom]
-        elif isinstance(atom, Lookup):
-            first, last = atom.table.bounds(*_range(atom.operand, box))
         elif isinstance(atom, Size):
             first, last = atom.bounds(())
+        elif isinstance(atom, Lookup):
+            table = atom.table
+            first, last = (
+                table.bounds if isinstance(table, IndexArray) else table.bounds(*_range(atom.operands[0], box))
+            )
         else:
             first, last = (value // atom.divisor for value in _range(atom.numerator, box))
         ends = coefficient * first, coefficient * last

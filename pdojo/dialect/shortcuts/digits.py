@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, product
 from math import gcd
 
-from pdojo.dialect.affine import Div, Expr, Lookup
+from pdojo.dialect.affine import Div, Expr, Lookup, atom_variables
 from pdojo.dialect.flow.collision import AFTER, ANY, BEFORE, EQUAL, Domain, Query, Witness, holds
 from pdojo.dialect.flow.shortcut import Answer
+from pdojo.dialect.table import Table
 
 MOST_GUESSES = 3**6
 """Most guesses at a place."""
@@ -91,11 +92,13 @@ def _same_entries(query: Query) -> Iterator[tuple[Expr, Expr]]:
     """The places of equal entries in tables whose entries differ: `t[a] = t[b]` gives `a = b`."""
     for first, second in query.equal:
         match first, second:
-            case Expr(one, ((Lookup(table, mine), factor),)), Expr(other, ((Lookup() as atom, scale),)):
-                if (one, factor, table) == (other, scale, atom.table) and table.is_injective:
-                    ranges = mine.bounds(query.first.extents), atom.operand.bounds(query.second.extents)
+            case Expr(one, ((Lookup(table, places), factor),)), Expr(other, ((Lookup() as atom, scale),)):
+                same = (one, factor, table) == (other, scale, atom.table)
+                if same and isinstance(table, Table) and table.is_injective:
+                    (mine,), (theirs,) = places, atom.operands
+                    ranges = mine.bounds(query.first.extents), theirs.bounds(query.second.extents)
                     if all(low >= 0 and high < len(table.entries) for low, high in ranges):
-                        yield mine, atom.operand
+                        yield mine, theirs
             case _:
                 pass
 
@@ -108,7 +111,7 @@ def _digits(first: Expr, second: Expr, query: Query, forced: set[int]) -> set[in
     for atom in mine.keys() | other.keys():
         a, b = mine.get(atom, 0), other.get(atom, 0)
         if not isinstance(atom, int):
-            if a == b and atom.operand.variables() <= forced:
+            if a == b and atom_variables(atom) <= forced:
                 continue
             _add_enclosure(free, atom.bounds(query.first.extents) if a else (0, 0), a)
             _add_enclosure(free, atom.bounds(query.second.extents) if b else (0, 0), -b)

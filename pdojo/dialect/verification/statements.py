@@ -6,7 +6,7 @@ from collections.abc import Mapping as MappingABC
 from collections.abc import Sequence
 from typing import NoReturn
 
-from pdojo.dialect.affine import Expr, lookups_in, sizes_in
+from pdojo.dialect.affine import Expr, atom_variables, lookups_in, sizes_in
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.exception import KernelVerifyException, fail
 from pdojo.dialect.flow.dependent import dependent_iteration, describe_dependence
@@ -14,6 +14,7 @@ from pdojo.dialect.flow.integer_sets import bounds_over_domain, domain_constrain
 from pdojo.dialect.functions import accumulates, check_types
 from pdojo.dialect.ops import Swizzle
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.table import IndexArray
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.storage import granule_numbers
@@ -36,9 +37,17 @@ def verify_statement(leaf: Leaf) -> None:
     if leaf.asynchronous and (problem := async_problem(leaf)) is not None:
         fail(leaf.op, f"'async=' of {describe_access(leaf.output)}: {problem}")
     _verify_lookups(leaf)
+    for found in lookups_in(leaf.output.index):
+        if isinstance(found.table, IndexArray) and atom_variables(found):
+            fail(
+                leaf.op,
+                f"{describe_access(leaf.output)} is written at an index that is known at run time only, and that "
+                f"iterations choose; such entries stand in reads, guards and index values",
+            )
     for access in leaf.accesses:
         for dimension, expression in enumerate(access.index):
-            _verify_bounds(leaf, access, dimension, expression)
+            array = access.array
+            _verify_bounds(leaf, describe_access(access), array.name, array.buffer.extents, dimension, expression)
         _verify_lanes(leaf, access)
     _verify_independent(leaf)
 
@@ -120,37 +129,45 @@ def index_bounds(leaf: Leaf, expression: Expr, extent: int) -> tuple[int, int]:
 
 
 def _verify_lookups(leaf: Leaf) -> None:
-    """Check that all tables have the entries that a statement looks up."""
-    for found in lookups_in(leaf.expressions) if "lookups" in leaf.op.properties else ():
-        extent = len(found.table.entries)
-        low, high = index_bounds(leaf, found.operand, extent)
+    """Check that all tables and arrays of indices have the entries that a statement and its guards look up."""
+    for found in lookups_in((*leaf.expressions, *leaf.guards)):
+        table = found.table
+        if isinstance(table, IndexArray):
+            place = ",".join(e.render("{{{}}}".format) for e in found.operands)
+            for dimension, expression in enumerate(found.operands):
+                _verify_bounds(leaf, f"{table.name}[{place}]", table.name, table.extents, dimension, expression)
+            continue
+        extent = len(table.entries)
+        low, high = index_bounds(leaf, found.operands[0], extent)
         if low < 0 or high >= extent:
             fail(
                 leaf.op,
-                f"table '{found.table.name}' has {extent} entries, but {describe_access(leaf.output)} is computed with "
+                f"table '{table.name}' has {extent} entries, but {describe_access(leaf.output)} is computed with "
                 f"entries {low} to {high}",
             )
 
 
-def _verify_bounds(leaf: Leaf, access: Access, dimension: int, expression: Expr) -> None:
-    extent, sized = access.array.shape[dimension], access.array.buffer.sized
+def _verify_bounds(
+    leaf: Leaf, access: str, array: str, extents: Sequence[Expr], dimension: int, expression: Expr
+) -> None:
+    """Check one index of an access, which messages show as `access`, to an array with these extents."""
+    sized, extent = extents[dimension], extents[dimension].bounds(())[1]
     low, high = index_bounds(leaf, expression, extent)
-    if sized and low >= 0 and not sized[dimension].is_constant:
+    if low >= 0 and not sized.is_constant:
         # The index that is as far from the greatest extent as this one is from the present one.
-        high = index_bounds(leaf, expression - sized[dimension] + extent, extent)[1]
+        high = index_bounds(leaf, expression - sized + extent, extent)[1]
         if high >= extent:
-            _fail_beyond(leaf, access, dimension, high - extent + 1)
+            _fail_beyond(leaf, f"access {access}", f"dimension {dimension} of '{array}'", sized, expression, high)
     if low < 0 or high >= extent:
         fail(
             leaf.op,
-            f"access {describe_access(access)} is out of bounds: dimension {dimension} of '{access.array.name}' has "
-            f"extent {extent}, the index runs from {low} to {high}",
+            f"access {access} is out of bounds: dimension {dimension} of '{array}' has extent {extent}, the index runs "
+            f"from {low} to {high}",
         )
 
 
-def _fail_beyond(leaf: Leaf, access: Access, dimension: int, beyond: int) -> NoReturn:
-    """Fail for an index that is up to `beyond` elements after the last one of a dimension with sizes, naming sizes."""
-    extent, index = access.array.buffer.extents[dimension], access.index[dimension]
+def _fail_beyond(leaf: Leaf, access: str, dimension: str, extent: Expr, index: Expr, high: int) -> NoReturn:
+    """Fail for an index beyond a dimension with sizes, naming sizes; `high` is as far beyond the greatest extent."""
     names, sizes = variables("i", leaf.depth), sizes_in((extent, index, *leaf.guards))
     there = [*domain_constraints(leaf.extents, leaf.guards, names), f"{spell(index - extent, names)} >= 0"]
     places = [spell(size.expression, names) for size in sizes]
@@ -160,6 +177,6 @@ def _fail_beyond(leaf: Leaf, access: Access, dimension: int, beyond: int) -> NoR
     at = ", ".join(f"{size.name} = {value}" for size, value in zip(sizes, point[leaf.depth :], strict=True))
     fail(
         leaf.op,
-        f"access {describe_access(access)} is out of bounds at {at}: dimension {dimension} of '{access.array.name}' "
-        f"has extent {extent.render(str)}, the index is up to {beyond} beyond the last element",
+        f"{access} is out of bounds at {at}: {dimension} has extent {extent.render(str)}, the index is up to "
+        f"{high - extent.bounds(())[1] + 1} beyond the last element",
     )

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from math import prod
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, DictionaryAttr, IndexType, NoneAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineConstraintKind, AffineDimExpr, AffineExpr
 
-from pdojo.dialect.affine import Expr, Size, const, size_problem
+from pdojo.dialect.affine import Expr, Size, const, range_problem, size_problem
 from pdojo.dialect.affine_maps import from_affine
 from pdojo.dialect.attributes import IndexValueAttr, Intent, LookupAttr, Memory
 from pdojo.dialect.exception import fail
 from pdojo.dialect.functions import is_element_type
 from pdojo.dialect.hints import hint_problem
 from pdojo.dialect.names import is_machine_name, name_problem
-from pdojo.dialect.narrowing import is_memref, is_table, operands_of
+from pdojo.dialect.narrowing import is_index_range, is_integer_type, is_memref, is_table, operands_of
 from pdojo.dialect.ops import MOST_SCOPES, BufferOp, KernelOp, ScopeOp, StatementOp, Swizzle
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.syntax import names_of
-from pdojo.dialect.table import MOST_ENTRIES
+from pdojo.dialect.table import MOST_ENTRIES, IndexArray, Outside, Table
 from pdojo.dialect.text_limits import MOST_PARTS
 
 LARGEST = 1 << 62
@@ -55,6 +55,7 @@ def verify_interface(kernel: KernelOp) -> None:
         if name not in inputs:
             fail(kernel, f"array '{name}' is constant, but no input of the kernel")
     _verify_tables(kernel)
+    _verify_indices(kernel, dict(zip(names, arguments, strict=True)), inputs)
     _verify_unique(kernel, [*names, *kernel.known_tables(), *kernel.known_sizes()])
 
 
@@ -98,6 +99,31 @@ def _verify_tables(kernel: KernelOp) -> None:
             fail(kernel, f"table '{name}' has {len(entries)} entries; at most {MOST_ENTRIES} are analysed")
         if any(not 0 <= int(entry) < LARGEST for entry in entries.get_values()):
             fail(kernel, f"table '{name}' has an entry that is negative or at least 2^62")
+
+
+def _verify_indices(kernel: KernelOp, arrays: Mapping[str, SSAValue], inputs: Container[str]) -> None:
+    for name, said in kernel.indices.data.items() if kernel.indices is not None else ():
+        if name not in inputs:
+            fail(kernel, f"only an input has a range of indices, and '{name}' is none")
+        kind = arrays[name].type
+        element = kind.element_type if is_memref(kind) else kind
+        if not is_integer_type(element) or element.width.data == 1:
+            fail(kernel, f"array '{name}' has a range of indices, which are integers, and the type {element}")
+        known = [each.value for each in Outside]
+        if not is_index_range(said) or said.data[2].data not in known or not _is_bound(kernel, said.data[1]):
+            fail(
+                kernel,
+                f'indices of \'{name}\' have a least value, a map of the sizes to the greatest one, and "", "clamp" or '
+                f'"wrap": [0, affine_map<() -> (9)>, ""]',
+            )
+        if (problem := range_problem(kernel.index_arrays()[name])) is not None:
+            fail(kernel, problem)
+
+
+def _is_bound(kernel: KernelOp, bound: AffineMapAttr) -> bool:
+    """Whether a map gives one number for sizes."""
+    data = bound.data
+    return len(data.results) == 1 and not data.num_dims and data.num_symbols == len(kernel.known_sizes())
 
 
 def _verify_unique(kernel: KernelOp, interface: Iterable[str]) -> None:
@@ -318,8 +344,16 @@ def _verify_scope(scope: ScopeOp, depth: int) -> None:
 def _verify_guard(scope: ScopeOp) -> None:
     variables = operands_of(scope)
     if "guard" in scope.properties and scope.guard is not None:
-        if scope.guard.data.num_dims != len(variables) + 1 or scope.guard.data.num_symbols != len(_named_sizes(scope)):
-            fail(scope, "the guard's dimensions must be its operands and the own variable, and its symbols its sizes")
+        lookups = () if "lookups" not in scope.properties or scope.lookups is None else scope.lookups.data
+        dims, sizes = len(variables) + 1 + len(lookups), len(_named_sizes(scope))
+        if scope.guard.data.num_dims != dims or scope.guard.data.num_symbols != sizes:
+            known = "its operands, the own variable and its lookups, and its symbols its sizes"
+            fail(scope, f"the guard's dimensions must be {known}")
+        for number, each in enumerate(lookups):
+            if each.map.data.num_dims != dims or each.map.data.num_symbols not in (0, sizes):
+                fail(scope, f"{each.map} must have the dimensions and symbols of the guard")
+            if isinstance(_verify_lookup(scope, each, len(variables) + 1 + number), Table):
+                fail(scope, f"a guard may not read a table (here '{each.table.data}')")
         for constraint in scope.guard.data.constraints:
             if constraint.kind is not AffineConstraintKind.ge or constraint.rhs != AffineExpr.constant(0):
                 fail(scope, "a guard is a conjunction of 'expression >= 0'")
@@ -377,16 +411,27 @@ def _verify_maps(op: StatementOp) -> None:
         _verify_lookup(op, each, len(ivs) + number)
 
 
-def _verify_lookup(op: StatementOp, lookup: LookupAttr, dims: int) -> None:
-    """Check that a lookup names a table of the kernel, and uses dimensions below `dims` only."""
+def _verify_lookup(op: ScopeOp | StatementOp, lookup: LookupAttr, dims: int) -> Table | IndexArray:
+    """Check that a lookup names a table or an array of indices of the kernel, and uses dimensions below `dims` only."""
     kernel, name, places = _kernel_around(op), lookup.table.data, lookup.map.data.results
-    table = None if kernel is None else kernel.known_tables().get(name)
-    if table is None:
-        fail(op, f"indirection is not supported: an index may read tables of the kernel only, and '{name}' is none")
-    if len(places) != 1 or any(d >= dims for d in places[0].used_dims()):
-        fail(op, f"a lookup in table '{name}' has one place, which uses variables and earlier lookups only")
-    if isinstance(places[0], AffineConstantExpr) and not 0 <= places[0].value < len(table.entries):
-        fail(op, f"table '{name}' has no entry {places[0].value}")
+    known = {} if kernel is None else {**kernel.known_tables(), **kernel.index_arrays()}
+    if name not in known:
+        fail(
+            op,
+            f"indirection is not supported: an index may read tables, and inputs with a range of indices, and '{name}' "
+            f"is neither",
+        )
+    table = known[name]
+    rank = len(table.extents) if isinstance(table, IndexArray) else 1
+    if len(places) != rank or any(d >= dims for place in places for d in place.used_dims()):
+        fail(
+            op,
+            f"a lookup in '{name}' has {rank} place{'s' * (rank != 1)}, of variables and earlier lookups only",
+        )
+    place = places[0] if isinstance(table, Table) else None
+    if isinstance(place, AffineConstantExpr) and not 0 <= place.value < len(table.known.entries):
+        fail(op, f"table '{name}' has no entry {place.value}")
+    return table
 
 
 def _verify_expression(operation: Operation, expression: AffineExpr) -> None:

@@ -36,6 +36,9 @@ def binding_problem(nest: Nest, constants: Collection[Buffer] | None = None) -> 
     for root in binding_nests(nest, wanted):
         if nest.sizes:
             return root, Reason(f"constants are computed before a call, which gives the size {min(nest.sizes)}")
+        if nest.index_arrays:
+            name = min(nest.index_arrays)
+            return root, Reason(f"constants are computed before a call, which gives the indices '{name}'")
         if (problem := dependence(nest, root, wanted) or _lateness(nest, root, wanted)) is not None:
             return root, problem
     return None

@@ -51,6 +51,7 @@ def nest_of(kernel: KernelOp, before: Nest | None = None, touched: Container[Nod
         or before.kernel is not kernel
         or before.tables != kernel.known_tables()
         or before.sizes != kernel.known_sizes()
+        or before.index_arrays != kernel.index_arrays()
     ):
         before = touched = None
     elif before.is_used_up:
@@ -78,7 +79,7 @@ class _Builder:
         self.kernel = kernel
         self.before = before
         self.touched = touched
-        self.tables = kernel.known_tables()
+        self.tables = {**kernel.known_tables(), **kernel.index_arrays()}
         self.sizes = {name: size.expression for name, size in kernel.known_sizes().items()}
         self.known_arrays: dict[SSAValue, Array] = {}
         self.source: tuple[object, ...] = ()
@@ -301,8 +302,9 @@ class _Builder:
         else:
             guard: tuple[Expr, ...] = ()
             if "guard" in op.properties and (conjunction := op.guard) is not None:
-                inner = (*(depths[iv] for iv in op.guard_ivs), depth)
-                guard = _converted(conjunction, inner, (*outer, op.count), (), self._symbols(op))
+                inner, all_extents = (*(depths[iv] for iv in op.guard_ivs), depth), (*outer, op.count)
+                dims = self._lookups(op, inner, all_extents) if "lookups" in op.properties else ()
+                guard = _converted(conjunction, inner, all_extents, dims, self._symbols(op))
             scope = Scope(op, parent, position, depth, op.count, op.mapping.data, guard, source=source)
         scope.take(self._children(block.first_op, scope, () if known is None else known.children, kept=False)[0])
         return scope
@@ -336,13 +338,15 @@ class _Builder:
         function, accumulate = _text(said.get("function")), _text(said.get("accumulate"))
         return Leaf(op, parent, position, 0, output, tuple(inputs), function, accumulate, source)
 
-    def _lookups(self, op: StatementOp, depths: tuple[int, ...], extents: tuple[int, ...]) -> tuple[Expr, ...]:
-        """The entries of tables that the last dimensions of the statement's maps stand for."""
+    def _lookups(
+        self, op: ScopeOp | StatementOp, depths: tuple[int, ...], extents: tuple[int, ...]
+    ) -> tuple[Expr, ...]:
+        """The entries that the last dimensions of the operation's maps stand for."""
         found: tuple[Expr, ...] = ()
         lookups = () if op.lookups is None else op.lookups.data
         for number, each in enumerate(lookups):
             # A place uses no later lookup: any expression may stand for those.
-            (place,) = _converted(
+            place = _converted(
                 each.map, depths, extents, (*found, *(const(0),) * (len(lookups) - number)), self._symbols(op)
             )
             found = (*found, lookup(self.tables[each.table.data], place, extents))

@@ -22,7 +22,7 @@ from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.names import symbol
 from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp, StatementOp, Swizzle
-from pdojo.dialect.table import Table
+from pdojo.dialect.table import IndexArray, Table
 
 NO_HINTS = DictionaryAttr({})
 
@@ -361,6 +361,11 @@ class Nest:
         """The sizes that callers give, by name, in order of declaration."""
         return self.kernel.known_sizes()
 
+    @cached_property
+    def index_arrays(self) -> dict[str, IndexArray]:
+        """The arrays of indices by name, in the order of the arguments."""
+        return self.kernel.index_arrays()
+
     @property
     def symbol(self) -> str:
         """The name of the kernel's function in the code of every target."""
@@ -479,7 +484,7 @@ def traits_of(node: Node) -> frozenset[Trait]:
 def _traits(node: Node) -> frozenset[Trait]:
     said = node.op.properties
     if isinstance(node, Leaf):
-        return _HINTED_STATEMENT if "hints" in said else frozenset()
+        return frozenset[Trait]({"hinted statement"} if "hints" in said else ())
     own: set[Trait] = {node.mapping}
     if said.keys() & {"hints", "intrinsic"}:
         own |= {"hinted scope"} if node.hints.data else set()
@@ -487,9 +492,6 @@ def _traits(node: Node) -> frozenset[Trait]:
     for child in node.children:
         own |= traits_of(child)
     return frozenset(own)
-
-
-_HINTED_STATEMENT: frozenset[Trait] = frozenset({"hinted statement"})
 
 
 def subtree(node: Node) -> Sequence[Node]:

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from pdojo.dialect.affine import Expr, Size, const, lookups_in, modulo, var
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.table import IndexArray
 from pdojo.dialect.view.nest import Buffer, Node, Scope, fact, leaves_of
 
 
-def sizes_around(node: Node) -> dict[str, Size]:
-    """The sizes of the kernel around a node, by name."""
+def named_around(node: Node) -> dict[str, Size | IndexArray]:
+    """The sizes and arrays of indices of the kernel around a node, by name."""
     op = node.op.parent_op()
     while op is not None and not isinstance(op, KernelOp):
         op = op.parent_op()
-    return {} if op is None else op.known_sizes()
+    return {} if op is None else {**op.known_sizes(), **op.index_arrays()}
 
 
 def bound_of(constraint: Expr, depth: int) -> Expr | None:

@@ -176,8 +176,8 @@ def _slope(address: Expr, depth: int) -> float:
     for atom, coefficient in address.terms:
         if isinstance(atom, int):
             slope += coefficient if atom == depth else 0
-        elif isinstance(atom, Lookup):
-            slope += coefficient * _slope(atom.operand, depth) * _mean_step(atom.table)
+        elif isinstance(atom, Lookup) and isinstance(atom.table, Table):
+            slope += coefficient * _slope(atom.operands[0], depth) * _mean_step(atom.table)
         elif isinstance(atom, Div):
             slope += coefficient * _slope(atom.numerator, depth) / atom.divisor
     return slope

@@ -31,6 +31,7 @@ from pdojo.transforms.api import (
     describe_scope,
     fresh_id,
     index_bounds,
+    named_around,
     parse_index,
     racing_scope,
     slot_index,
@@ -228,7 +229,7 @@ class Expand(Transformation[Leaf]):
         return None
 
     def _index(self, program: Program, site: Leaf) -> tuple[Expr, ...]:
-        names = {**program.nest.tables, **program.nest.sizes}
+        names = {**program.nest.tables, **named_around(site)}
         return parse_index(self.index, site.extents, names) if self.index else ()
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere

@@ -36,13 +36,13 @@ from pdojo.transforms.api import (
     instances_of,
     is_float,
     lacking,
+    named_around,
     owner_of,
     parse_constant,
     parse_guard,
     sentence,
     set_guard,
     shorter_extent,
-    sizes_around,
 )
 from pdojo.transforms.common.ordering import rewritten
 from pdojo.transforms.values.dead_code import DeleteOp, needed, topmost
@@ -290,7 +290,7 @@ class AddGuard(Transformation[Scope]):
     def check(self, program: Program, site: Scope) -> Reason | None:
         """Requires a constraint at its canonical place that excludes only instances that change nothing."""
         try:
-            found = parse_guard(self.where, [s.extent for s in site.chain], sizes_around(site))
+            found = parse_guard(self.where, [s.extent for s in site.chain], named_around(site))
         except NotationError as error:
             return Reason(f"'where' cannot be read: {sentence(error)}")
         if len(found) > 1:
@@ -321,7 +321,7 @@ class AddGuard(Transformation[Scope]):
     def _constraint(self, site: Scope) -> Expr:
         """The constraint, as an expression that is at least 0, in normal form."""
         extents = [s.extent for s in site.chain]
-        return parse_guard(self.where, extents, sizes_around(site))[0].substitute({}, extents)
+        return parse_guard(self.where, extents, named_around(site))[0].substitute({}, extents)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """The class of the corresponding `drop_guard`."""

@@ -29,6 +29,7 @@ from pdojo.transforms.api import (
     chain_ops,
     describe_access,
     fresh_id,
+    named_around,
     parse_index,
     rebuilt,
     sentence,
@@ -79,7 +80,7 @@ def named_element(program: Program, site: Leaf, name: str, index: str) -> Access
     if array is None:
         return Reason(f"there is no array '{name}'")
     try:
-        place = parse_index(index, site.extents, {**program.nest.tables, **program.nest.sizes}) if index else ()
+        place = parse_index(index, site.extents, {**program.nest.tables, **named_around(site)}) if index else ()
     except NotationError as error:
         return Reason(f"'index' cannot be read: {sentence(error)}")
     if len(place) != len(array.shape):

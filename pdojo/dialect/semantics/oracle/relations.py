@@ -144,11 +144,11 @@ def _spell_atom(atom: Atom, names: Sequence[str]) -> str:
     if isinstance(atom, int):
         return names[atom]
     if isinstance(atom, Size):
-        atom.of(0)
-    operand = spell(atom.operand, names)
+        atom.of(())
     if isinstance(atom, Div):
-        return f"floor(({operand})/{atom.divisor})"
-    return f"@{operand}#{','.join(map(str, atom.table.entries))}@"
+        return f"floor(({spell(atom.numerator, names)})/{atom.divisor})"
+    entries = ",".join(map(str, atom.table.known.entries))
+    return f"@{spell(atom.operands[0], names)}#{entries}@"
 
 
 _ENTRY = re.compile("@([^@#]*)#([^@#]*)@")

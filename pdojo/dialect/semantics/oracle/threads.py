@@ -38,12 +38,11 @@ def _value(atom: Atom, ivs: Sequence[Ints], rows: int) -> Ints:
     if isinstance(atom, int):
         return ivs[atom]
     if isinstance(atom, Size):
-        atom.of(0)
-    operand = evaluate(atom.operand, ivs, rows)
+        atom.of(())
     if isinstance(atom, Lookup):
-        entries = np.asarray(atom.table.entries, np.int64)
-        return entries[np.clip(operand, 0, len(entries) - 1)]
-    return operand // atom.divisor
+        entries = np.asarray(atom.table.known.entries, np.int64)
+        return entries[np.clip(evaluate(atom.operands[0], ivs, rows), 0, len(entries) - 1)]
+    return evaluate(atom.numerator, ivs, rows) // atom.divisor
 
 
 class ThreadCopies:

@@ -112,7 +112,7 @@ pdojo.kernel @twice(in x %x: memref<8xf32>, out y %y: memref<3xf32>) attributes 
 
 // -----
 
-// CHECK: indirection is not supported: an index may read tables of the kernel only, and 'idx' is none
+// CHECK: indirection is not supported: an index may read tables, and inputs with a range of indices, and 'idx' is neither
 pdojo.kernel @unknown(in x %x: memref<8xf32>, out y %y: memref<3xf32>) {
   pdojo.scope %i = 3 {
     pdojo.op %y[%i] = %x[idx[%i]]
@@ -139,7 +139,7 @@ pdojo.kernel @beyond(in x %x: memref<8xf32>, out y %y: memref<4xf32>) attributes
 
 // -----
 
-// CHECK: a lookup in table 'idx' has one place, which uses variables and earlier lookups only
+// CHECK: a lookup in 'idx' has 1 place, of variables and earlier lookups only
 "pdojo.kernel"() <{sym_name = "k", arg_names = ["x", "y"], arg_intents = [#pdojo<intent in>, #pdojo<intent out>], tables = {idx = array<i64: 1, 0, 2>}}> ({
 ^bb0(%x: memref<8xf32>, %y: memref<3xf32>):
   "pdojo.scope"() <{extent = 3 : index, mapping = #pdojo<mapping seq>}> ({

@@ -1,0 +1,94 @@
+"""Indices that callers give: the values that kernels use, and kernels for given ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.pattern_rewriter import PatternRewriter
+
+from pdojo.dialect.affine import Expr, Lookup, const, lookup
+from pdojo.dialect.lookups import replaced
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.ops.facts import tables_attr
+from pdojo.dialect.rewriting import fresh_id, rebuilt, set_guard
+from pdojo.dialect.sizes import with_sizes
+from pdojo.dialect.table import IndexArray, Outside, Table
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Access, Index, Input
+from pdojo.errors import UsageError
+
+
+def used_indices(
+    kernel: str, array: IndexArray, given: NDArray[Any], sizes: Mapping[str, int] | None = None
+) -> NDArray[np.int64]:
+    """The indices that a kernel uses for given ones. Raises UsageError for one that it refuses."""
+    last = with_sizes(array.last, sizes or {}).constant
+    values = np.asarray(given).astype(np.int64)
+    if array.outside is Outside.CLAMP:
+        return np.clip(values, array.low, last)
+    if array.outside is Outside.WRAP:
+        values = np.where(values < 0, values + (last + 1), values)
+    wrong = np.argwhere((values < array.low) | (values > last))
+    if len(wrong):
+        at = tuple(int(place) for place in wrong[0])
+        least = array.low if array.outside is Outside.REFUSED else -last - 1
+        raise UsageError(
+            f"kernel '{kernel}': '{array.name}' has the index {int(np.asarray(given)[at])} at "
+            f"[{', '.join(map(str, at))}]; its indices run from {least} to {last}"
+        )
+    return values
+
+
+def with_indices(kernel: KernelOp, given: Mapping[str, NDArray[Any]]) -> KernelOp:
+    """The kernel, which has no sizes, for given indices; tables, of any number of entries, stand for them.
+
+    Statements and scopes keep their identifiers. Raises UsageError for an index that the kernel refuses.
+    """
+    arrays = kernel.index_arrays()
+    if not arrays:
+        return kernel
+    found = kernel.clone()
+    nest = nest_of(found)
+    tables: dict[str, Table] = {}
+    for name, array in arrays.items():
+        values = used_indices(nest.name, array, given[name])
+        taken = {**nest.arrays, **nest.tables}
+        tables[name] = Table(fresh_id(taken, f"{name}_").replace("'", "_"), tuple(map(int, values.reshape(-1))))
+    rewriter = PatternRewriter(next(iter(found.body.block.ops)))
+    found.properties.pop("indices")
+    if (entries := tables_attr([*nest.tables.values(), *tables.values()])) is not None:
+        found.properties["tables"] = entries
+
+    def known(expression: Expr, extents: Sequence[int]) -> Expr:
+        def entry(atom: Lookup, place: Sequence[Expr]) -> Expr:
+            if not isinstance(atom.table, IndexArray):
+                return lookup(atom.table, place, extents)
+            position = const(0)
+            for each, extent in zip(place, atom.table.extents, strict=True):
+                position = position * extent.constant + each
+            return lookup(tables[atom.table.name], [position], extents)
+
+        return replaced(expression, entry, extents)
+
+    for scope in nest.scopes:
+        guard = [known(constraint, scope.extents) for constraint in scope.guard]
+        set_guard(scope.op, guard, [s.op for s in scope.chain], rewriter)
+    for leaf in nest.leaves:
+        output = [known(e, leaf.extents) for e in leaf.output.index]
+        inputs = [_mapped(value, lambda e, leaf=leaf: known(e, leaf.extents)) for value in leaf.inputs]
+        rewriter.replace(leaf.op, rebuilt(leaf, [s.op for s in leaf.chain], output, inputs))
+    return found
+
+
+def _mapped(value: Input, change: Callable[[Expr], Expr]) -> Input:
+    """An input with other index expressions."""
+    match value:
+        case Access(array, index, hints):
+            return Access(array, tuple(map(change, index)), hints)
+        case Index(expression, dtype):
+            return Index(change(expression), dtype)
+        case _:
+            return value

@@ -1,0 +1,130 @@
+"""Code that reads entries of arrays of indices, in LLVM and C, on guarded memory: the interpreter's results, and for
+callers that check nothing the nearest indices of the range, never other memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from differential.c_code import compiled_c
+from differential.compiled import Arrays, compiled, kernel, run, same
+from pdojo.backends.calling.arrays import parameters_of
+from pdojo.backends.llvm.executable import compile
+from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
+from pdojo.dialect.semantics.rounding import INTERFACE
+from pdojo.dialect.view.build import nest_of
+
+KERNELS = {
+    "embedding": """\
+kernel embedding(x, idx) -> (y)
+x f32 [10, 16] heap
+idx {} [5] heap in 0..9{}
+y f32 [5, 16] heap
+
+5:p 16:v y[{{0}},{{1}}] = x[idx[{{0}}],{{1}}]
+""",
+    "take along": """\
+kernel take_along(x, idx) -> (y)
+x f32 [5, 9] heap
+idx {} [5, 8] heap in 0..8{}
+y f32 [5, 8] heap
+
+5 8:u y[{{0}},{{1}}] = x[{{0}},idx[{{0}},{{1}}]]
+""",
+    "causal mask": """\
+kernel causal(x, idx) -> (y)
+x f32 [4, 16] heap
+idx {} [] heap in 2..12{}
+y f32 [4, 16] heap
+
+4 16:v y[{{0}},{{1}}] = -inf
+4 2 8:v where ({{1}}*8+{{2}} <= {{0}}+idx[]) y[{{0}},{{1}}*8+{{2}}] = x[{{0}},{{1}}*8+{{2}}] * 2
+""",
+    "cache": """\
+kernel cache(k, q, idx) -> (s)
+k f32 [20, 8] heap
+q f32 [8] heap
+idx {} [1] heap in 0..20{}
+s f32 [20] heap
+
+20 s[{{0}}] = 0
+20:p where ({{0}} < idx[0]) 8 s[{{0}}] max= k[{{0}},{{1}}] * q[{{1}}]
+""",
+    "slice": """\
+kernel slice(x, idx) -> (y)
+x f32 [20, 8] heap
+idx {} [2] heap in 0..4{}
+y f32 [8, 4] heap
+
+8 4:v y[{{0}},{{1}}] = x[{{0}}+idx[0]*3,{{1}}+idx[1]]
+""",
+    "value": """\
+kernel value(x, idx) -> (y, z)
+x f32 [4, 8] heap
+idx {} [4, 8] heap in 1..9{}
+y f32 [4, 8] heap
+z f32 [4, 8] heap
+
+4 8:v y[{{0}},{{1}}] = x[{{0}},{{1}}] * index(idx[{{0}},0]//2+{{1}})
+4 8:u where (idx[{{0}},{{1}}] >= 5) z[{{0}},{{1}}] = x[{{0}},{{1}}]
+4 8 where (idx[{{0}},{{1}}] < 5) z[{{0}},{{1}}] = 0
+""",
+}
+
+
+class Unchecked:
+    """A compiled kernel whose caller does not check the indices."""
+
+    def __init__(self, text: str) -> None:
+        self.executable = compile(kernel(text), threads=2, optimize="search")
+        self.parameters = self.executable.parameters
+
+    def __call__(self, **arrays: NDArray[Any]) -> None:
+        self.executable.run([arrays[parameter.name] for parameter in self.parameters])
+
+
+def arrays_for(text: str, kind: str, dtype: str) -> Arrays:
+    """Inputs whose indices are at the ends of the range, random, equal, or (`any`) of the whole type."""
+    random, given = np.random.default_rng(3), dict[str, NDArray[Any]]()
+    for parameter in parameters_of(nest_of(kernel(text))):
+        shape = parameter.shape
+        if parameter.indices is not None:
+            low, last = parameter.indices.bounds
+            limits = np.iinfo(INTERFACE[dtype])
+            choices = {"ends": [low, last], "equal": [last], "any": [limits.min, limits.max, low - 1, last + 1, -1]}
+            values = random.choice(choices.get(kind, np.arange(low, last + 1)), shape)
+            given[parameter.name] = np.asarray(values).astype(INTERFACE[dtype])
+        elif not parameter.written:
+            given[parameter.name] = random.standard_normal(shape).astype(np.float32)
+    return given
+
+
+@pytest.mark.parametrize("dtype", ["i64", "i32", "i8"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_indices_of_the_range(name: str, dtype: str, tmp_path: Path) -> None:
+    text = KERNELS[name].format(dtype, "")
+    code = compiled_c(kernel(text), tmp_path)
+    for kind in ("ends", "equal", "random"):
+        inputs = arrays_for(text, kind, dtype)
+        wanted = interpret_stepwise(kernel(text), inputs)
+        for found in (interpret(kernel(text), inputs), compiled(text, inputs)[1], code(inputs)):
+            assert all(same(found[array], wanted[array], "f32") for array in wanted)
+
+
+@pytest.mark.parametrize("outside", ["", " clamp", " wrap"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_no_other_memory_is_read(name: str, outside: str, tmp_path: Path) -> None:
+    text = KERNELS[name].format("i64", outside)
+    given = arrays_for(text, "any", "i64")
+    used = given
+    if outside == " wrap":
+        (array,) = nest_of(kernel(text)).index_arrays.values()
+        past = array.bounds[1] + 1
+        used = {**given, "idx": np.where(given["idx"] < 0, given["idx"] + past, given["idx"])}
+    wanted = interpret(kernel(KERNELS[name].format("i64", " clamp")), used)
+    for found in (run(Unchecked(text), given), compiled_c(kernel(text), tmp_path)(given)):
+        assert all(same(found[array], wanted[array], "f32") for array in wanted)
