@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pdojo.build.array import Array, Like, apply, check_dtype, map, storage_of
+from pdojo.build.array import Array, Like, apply, cast, check_dtype, map, storage_of
 from pdojo.dialect.functions import check_types
 from pdojo.errors import UsageError
 
@@ -98,6 +98,8 @@ def bitcast(x: Array, dtype: str) -> Array:
     <Array i32 [4]>
     """
     kind = check_dtype(dtype)
+    if storage_of(kind) == x.storage:
+        return cast(x, kind)
     if check_types("arith.bitcast", (x.storage,), storage_of(kind)) is not None:
         raise UsageError(f"the bits of {x.dtype} are no bits of {kind}; bitcast needs another type of the same width")
     return apply("arith.bitcast", [x], kind)

@@ -93,6 +93,11 @@ def _overwritten(x: Array, updates: Array, targets: Sequence[int], sources: Sequ
         return scatter(x, places, take(updates, sources, axis))
     check_runs(len(runs), len(targets))
     lead = [slice(None)] * axis
+    if len(runs) == 1 and targets[-1] - targets[0] == len(targets) - 1:
+        # Neighbours: no element is written twice.
+        ends = x[(*lead, slice(targets[0]))], x[(*lead, slice(targets[-1] + 1, None))]
+        parts = ends[0], updates[(*lead, _slice(sources))], ends[1]
+        return concatenate([part for part in parts if part.shape[axis]], axis)
     pieces = [((*lead, _slice(targets[start:end])), updates[(*lead, _slice(sources[start:end]))])
               for start, end in runs]  # fmt: skip
     return assemble(x.shape, [((), x), *pieces]) if pieces else x

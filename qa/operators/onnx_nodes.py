@@ -212,3 +212,10 @@ def _batch_norm(
     if axis % x.rank != 1:
         raise AbsentError("channels are along axis 1")
     return Node("BatchNormalization", [x, scale, shift, *statistics], {"epsilon": eps})
+
+
+@peer(NODES, "integer_power")
+def _integer_power(x: Operand, exponent: Operand) -> Node:
+    if (exponent.values.astype(np.float64) < 0).any():
+        raise AbsentError("exponents are not negative")
+    return Node("Pow", [x, exponent], opset=15)

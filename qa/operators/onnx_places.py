@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -161,3 +161,35 @@ def _recurrent_layer(
         weights, facts = [*weights, with_direction(peephole)], {**facts, "input_forget": int(coupled)}
     count, last = (3 if kind == "lstm" else 2), (x.shape[1], r.shape[1])
     return Node(kind.upper(), [x, *weights], facts, count, 22, shapes=[(x.shape[0], *last), last, last])
+
+
+def _blocks(name: str) -> Callable[..., Node]:
+    def node(x: Operand, size: int, *, depth_first: bool = True) -> Node:
+        if name == "SpaceToDepth" and not depth_first:
+            return Node(name, [x], {"blocksize": size, "mode": "CRD"}, opset=28)
+        return Node(name, [x], {"blocksize": size, "mode": "DCR" if depth_first else "CRD"}, opset=13)
+
+    return node
+
+
+peer(NODES, "depth_to_space")(_blocks("DepthToSpace"))
+peer(NODES, "space_to_depth")(_blocks("SpaceToDepth"))
+
+
+@peer(NODES, "bitcast")
+def _bitcast(x: Operand, dtype: str) -> Node:
+    from onnx import helper
+
+    return Node("BitCast", [x], {"to": helper.np_dtype_to_tensor_dtype(numpy_type(dtype))}, opset=26)
+
+
+@peer(NODES, "write_sequences")
+def _write_sequences(x: Operand, updates: Operand, starts: Sequence[int], axis: int, *, circular: bool = False) -> Node:
+    mode = {"axis": axis, "mode": "circular" if circular else "linear"}
+    return Node("TensorScatter", [x, updates, np.array(starts, np.int64)], mode, opset=24)
+
+
+@peer(NODES, "reverse_sequences")
+def _reverse_sequences(x: Operand, lengths: Sequence[int], axis: int, batch: int) -> Node:
+    axes = {"time_axis": axis, "batch_axis": batch}
+    return Node("ReverseSequence", [x, np.array(lengths, np.int64)], axes, opset=10)

@@ -242,3 +242,19 @@ def _recurrent_layer(
     last = (x.shape[1], r.shape[1])
     given = [x, whole, weights, biases is not None, 1, False, False]
     return Call(f"pdojo.{name}.default", given, shapes=[(x.shape[0], *last), last, last])
+
+
+@peer(CALLS, "next_after")
+def _next_after(x: Operand, y: Operand) -> Call:
+    return Call("nextafter.default", [x, y])
+
+
+@peer(CALLS, "frexp")
+def _frexp(x: Operand) -> Call:
+    return Call("frexp.Tensor", [x])
+
+
+@peer(CALLS, "shift")
+def _shift(sign: str, x: Operand, count: Operand | int) -> Call:
+    name = "bitwise_left_shift" if sign == "<<" else "bitwise_right_shift"
+    return Call(f"{name}.Tensor{'' if isinstance(count, Operand) else '_Scalar'}", [x, count])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qa.operators.peers import AbsentError, Call, Operand, peer
+from qa.operators.peers import AbsentError, Call, ElementType, Operand, peer
 from qa.operators.torch_calls import CALLS
 
 Places = NDArray[Any]
@@ -27,10 +27,20 @@ def _take_along(x: Operand, places: Places, axis: int) -> Call:
     return Call("gather.default", [x, axis, places])
 
 
+def _check_places(x: Operand, indices: Operand, axis: int) -> None:
+    if indices.dtype != "i64" or (indices.values < 0).any() or (indices.values >= x.shape[axis]).any():
+        raise AbsentError("indices are of i64, and those of elements")
+
+
+@peer(CALLS, "put_one_along")
+def _put_one_along(x: Operand, indices: Operand, updates: Operand, axis: int, accumulation: str | None = None) -> Call:
+    _check_places(x, indices, axis)
+    return Call("scatter_add.default" if accumulation else "scatter.src", [x, axis, indices, updates])
+
+
 @peer(CALLS, "pick_along")
-def _pick_along(x: Operand, indices: Operand, axis: int) -> Call:
-    if indices.dtype != "i64":
-        raise AbsentError("indices are of i64")
+def _pick_along(x: Operand, indices: Operand, axis: int, outside: float | None = None) -> Call:
+    _check_places(x, indices, axis)
     return Call("gather.default", [x, axis, indices])
 
 
@@ -140,3 +150,49 @@ def _concatenate(arrays: Sequence[Operand], axis: int = 0) -> Call:
 @peer(CALLS, "soft_margin_gradient")
 def _soft_margin_gradient(x: Operand, y: Operand, gradient: Operand, *, reduction: str = "mean") -> Call:
     return Call("soft_margin_loss_backward.default", [gradient, x, y, _REDUCTIONS.index(reduction)])
+
+
+@peer(CALLS, "unfold")
+def _unfold(x: Operand, axis: int, size: int, step: int) -> Call:
+    return Call("unfold_copy.default", [x, axis, size, step])
+
+
+@peer(CALLS, "strided")
+def _strided(x: Operand, shape: Sequence[int], strides: Sequence[int], first: int = 0) -> Call:
+    return Call("as_strided_copy.default", [x, list(shape), list(strides), first])
+
+
+@peer(CALLS, "diagonal")
+def _diagonal(x: Operand, offset: int = 0, axis: int = 0, other: int = 1) -> Call:
+    return Call("diagonal_copy.default", [x, offset, axis, other])
+
+
+@peer(CALLS, "put_diagonal")
+def _put_diagonal(x: Operand, values: Operand, offset: int = 0, axis: int = 0, other: int = 1) -> Call:
+    return Call("diagonal_scatter.default", [x, values, offset, axis, other])
+
+
+@peer(CALLS, "put")
+def _put(x: Operand, indices: Sequence[int], updates: Operand, axis: int = 0) -> Call:
+    start, step = indices[0], indices[1] - indices[0] if len(indices) > 1 else 1
+    if list(indices) != list(range(start, start + step * len(indices), step)) or start < 0 or step < 0:
+        raise AbsentError("places are evenly spaced")
+    return Call("slice_scatter.default", [x, updates, axis, start, indices[-1] + 1, step])
+
+
+def _shuffled(name: str) -> Callable[..., Call]:
+    def call(x: Operand, size: int, *, depth_first: bool) -> Call:
+        if depth_first:
+            raise AbsentError("depth is the first part of the number of a channel")
+        return Call(name, [x, size])
+
+    return call
+
+
+peer(CALLS, "depth_to_space")(_shuffled("pixel_shuffle.default"))
+peer(CALLS, "space_to_depth")(_shuffled("pixel_unshuffle.default"))
+
+
+@peer(CALLS, "bitcast")
+def _bitcast(x: Operand, dtype: str) -> Call:
+    return Call("view.dtype", [x, ElementType(dtype)])

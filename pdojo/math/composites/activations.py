@@ -93,6 +93,17 @@ def silu(x: Element, *, slope: float = 1) -> Element:
     return x / (exp(-x if slope == 1 else x * -slope) + 1)
 
 
+@composite(
+    lambda x, y, slope: x * exact_sigmoid(slope * x) * y,
+    Accuracy(2.5, 0.1),
+    domain=(-1e15, 1e15),
+    variants=[{"slope": 1.7}],
+)
+def swiglu(x: Element, y: Element, *, slope: float = 1) -> Element:
+    """`silu(x, slope) * y`."""
+    return silu(x, slope=slope) * y
+
+
 def _softplus(x: NDArray[Any], beta: float, threshold: float | None) -> NDArray[Any]:
     found = exact_softplus(beta * x) / beta
     return found if threshold is None else np.where(beta * x > threshold, x, found)

@@ -104,6 +104,8 @@ REFUSED: Mapping[tuple[str, str], tuple[str, str]] = {
     ("ONNX Runtime", "local_response_norm"): ("was false", "images have two dimensions, and windows an odd size"),
     ("ONNX Runtime", "momentum"): ("not a registered function", "it has no operators of training"),
     ("ONNX Runtime", "one_hot"): ("OneHot", "it has few combinations of types"),
+    ("ONNX Runtime", "space_to_depth"): ("Unrecognized attribute: mode", "it has an older version"),
+    ("ONNX Runtime", "swiglu"): ("(implementation|kernel) for Swish", "it lacks a step of the function"),
     **{("ONNX Runtime", name): ("when reduction is", "f16 is not joined") for name in ("put_along", "put_at")},
     **{("ONNX Runtime", name): (r"\(22\)", "it has an older version")
        for name in ("lp_pool", "max_roi_pool", "roi_align")},

@@ -47,7 +47,8 @@ def complaint(case: Case, found: Values, right: Values, engine: str) -> str:
     with np.errstate(all="ignore"):
         mine, size = found.astype(np.float64), np.abs(np.where(np.isfinite(right), right, 0))
         most = size.max(initial=0)
-        allowed = case.record.ulps * _ULP[own] * (size + most / 2) * (1 if ours else 4) + _LEAST[dtype]
+        allowed = case.record.ulps * _ULP[own] * (size + most / 2) * (1 if ours else 4)
+        allowed += _LEAST[dtype] if case.record.ulps else 0
         if _ULP[dtype] > _ULP[own]:
             allowed = allowed + 0.5 * _ULP[dtype] * size
         good = (mine == right) | (np.isnan(mine) & np.isnan(right)) | (np.abs(mine - right) <= allowed)
