@@ -89,6 +89,16 @@ def _dequantize(x: Operand, scale: Operand, zero: Operand | None, computed: str)
     return Node("DequantizeLinear", [x, scale, *([] if zero is None else [zero])], {"axis": -1}, opset=21)
 
 
+@peer(NODES, "integer_matmul")
+def _integer_matmul(a: Operand, b: Operand, a_zero: Operand | None = None, b_zero: Operand | None = None) -> Node:
+    return Node("MatMulInteger", [a, b, a_zero, b_zero], opset=10)
+
+
+@peer(NODES, "quantised_matmul")
+def _quantised_matmul(*operands: Operand) -> Node:
+    return Node("QLinearMatMul", operands, opset=10)
+
+
 @peer(NODES, "quantize_by_range")
 def _quantize_by_range(x: Operand) -> Node:
     return Node("DynamicQuantizeLinear", [x], outputs=3, opset=11)

@@ -101,6 +101,9 @@ _NO_KERNEL: Mapping[str, str] = {
 """What errors say if the peer has no kernel for an element type; all have one for f32."""
 REFUSED: Mapping[tuple[str, str], tuple[str, str]] = {
     ("ONNX Runtime", "attention"): ("inconsistent q_sequence_length", "masks have a row for each query"),
+    ("ONNX Runtime", "contract"): ("Ellipsis", "ellipses have one number of dimensions"),
+    **{("ONNX Runtime", name): ("IsScalarOr1ElementVector", "the first operand has one zero point")
+       for name in ("integer_matmul", "quantised_matmul")},
     ("ONNX Runtime", "local_response_norm"): ("was false", "images have two dimensions, and windows an odd size"),
     ("ONNX Runtime", "momentum"): ("not a registered function", "it has no operators of training"),
     ("ONNX Runtime", "one_hot"): ("OneHot", "it has few combinations of types"),
@@ -112,6 +115,8 @@ REFUSED: Mapping[tuple[str, str], tuple[str, str]] = {
     ("onnx.reference", "conv_transpose"): ("cannot reshape", "its groups have as many inputs as outputs"),
     ("onnx.reference", "deform_conv"): ("NaN to integer", "places are finite"),
     ("onnx.reference", "det"): ("Issues with types", "NumPy has no determinants of f16"),
+    **{("onnx.reference", name): ("could not be broadcast", "the first operand has one zero point")
+       for name in ("integer_matmul", "quantised_matmul")},
     ("onnx.reference", "grid_sample"): ("infinity to integer", "places are finite"),
     **{("onnx.reference", name): ("No registered implementation", "it has no such operator")
        for name in ("lp_pool", "max_roi_pool")},
