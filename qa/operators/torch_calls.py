@@ -86,6 +86,13 @@ def _batch_norm(
     return Call("_native_batch_norm_legit.no_stats", [x, scale, shift, True, 0.1, eps])
 
 
+@peer(CALLS, "batch_norm_in_training")
+def _batch_norm_in_training(*operands: Operand | None, momentum: float, unbiased: bool, eps: float = 1e-5) -> Call:
+    if not unbiased:
+        raise AbsentError("running variances are unbiased")
+    return Call("_native_batch_norm_legit_functional.default", [*operands, True, momentum, eps])
+
+
 def _reduction(name: str) -> Callable[..., Call]:
     """The peer of a reduction along several axes."""
 

@@ -117,7 +117,7 @@ _IMAGES = array("2 4 5 6", "u8"), array("6 2 2 3", "i8")
 
 @operator(
     quantising.integer_conv,
-    call(*_IMAGES, **{**_WINDOWS, "padding": 0}),
+    call(*_IMAGES, groups=2),
     call(*_IMAGES, *_POINTS, **_WINDOWS),
     call(*_IMAGES, _POINTS[0], array("6", "i8"), array("6", "i32"), **_WINDOWS),
     call(array("1 1 4", "i8"), array("1 1 1", "u8"), array("", "i8"), stride=3),

@@ -75,8 +75,12 @@ def quantised_matmul(node: Node) -> Array:
 @operator("QLinearConv")
 def quantised_conv(node: Node) -> Array:
     """The convolution of quantised arrays."""
-    given = [scalar_of(node, k) if k in (1, 2, 6, 7) else node.array(k) for k in range(8)]
-    return quantising.quantised_conv(*given, optional(node, 8), **windows_of(node, given[0], given[3]))
+    x, weights = node.array(0), node.array(3)
+    x_scale, x_zero, scale, zero = (scalar_of(node, k) for k in (1, 2, 6, 7))
+    windows, of_weights = windows_of(node, x, weights), (node.array(4), node.array(5))
+    return quantising.quantised_conv(
+        x, x_scale, x_zero, weights, *of_weights, scale, zero, optional(node, 8), **windows
+    )
 
 
 @operator("MatMulInteger")
