@@ -188,9 +188,8 @@ peer(NODES, "space_to_depth")(_blocks("SpaceToDepth"))
 
 @peer(NODES, "bitcast")
 def _bitcast(x: Operand, dtype: str) -> Node:
-    from onnx import helper
-
-    return Node("BitCast", [x], {"to": helper.np_dtype_to_tensor_dtype(numpy_type(dtype))}, opset=26)
+    numbers = {"f32": 1, "i32": 6, "i64": 7, "f64": 11, "u32": 12}
+    return Node("BitCast", [x], {"to": numbers[dtype]}, opset=26)
 
 
 @peer(NODES, "write_sequences")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.math.composites import COMPOSITES
+from pdojo.model.element_types import numpy_type
 from qa.operators.peers import AbsentError, Call, Node, Operand, Table
 
 _FLAG = {True: "tanh", False: "none"}
@@ -44,7 +45,7 @@ _NODES = {
     **{
         name: name.capitalize()
         for name in """relu sigmoid mish softplus softsign reciprocal tan sinh cosh asinh acosh atanh asin acos exp log
-        sqrt sin cos tanh atan erf abs ceil floor pow equal less greater where""".split()
+        sqrt sin cos tanh atan erf abs ceil floor pow equal less greater where sign""".split()
     },
     **{"add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "maximum": "Max", "minimum": "Min"},
     **{"roundeven": "Round", "less_equal": "LessOrEqual", "greater_equal": "GreaterOrEqual", "fmod": "Mod"},
@@ -143,4 +144,9 @@ def calls() -> Table:
 
 def nodes() -> Table:
     """Nodes of ONNX by the names of composites."""
-    return {name: [_node(name)] for name in _NODES}
+    return {**{name: [_node(name)] for name in _NODES}, "clip": [_clip]}
+
+
+def _clip(x: Operand, *, lower: float | None = None, upper: float | None = None) -> Node:
+    bounds = [None if each is None else np.array(each).astype(numpy_type(x.dtype)) for each in (lower, upper)]
+    return Node("Clip", [x, *bounds], opset=13)
