@@ -100,7 +100,7 @@ def _overwritten(x: Array, updates: Array, targets: Sequence[int], sources: Sequ
         return concatenate([part for part in parts if part.shape[axis]], axis)
     pieces = [((*lead, _slice(targets[start:end])), updates[(*lead, _slice(sources[start:end]))])
               for start, end in runs]  # fmt: skip
-    return assemble(x.shape, [((), x), *pieces]) if pieces else x
+    return assemble(x.shape, [((), x), *pieces], None) if pieces else x
 
 
 def _runs(sources: Sequence[int], targets: Sequence[int]) -> Iterator[tuple[int, int]]:

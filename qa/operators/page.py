@@ -29,7 +29,8 @@ def records() -> str:
 
 
 def _short(name: str) -> str:
-    return name.removeprefix("aten.").removesuffix(".default")
+    plain = name.removeprefix("aten.").removesuffix(".default")
+    return f"torch.ops.{plain}" if plain.startswith("pdojo.") else plain
 
 
 def _peers(record: Operator, table: Table) -> list[str]:
@@ -46,13 +47,13 @@ def _peers(record: Operator, table: Table) -> list[str]:
     return sorted(found)
 
 
-def _functions(table: Table) -> Callable[[str], str]:
-    """A cell with the functions of `pdojo.build` that compute samples which an operator computes too."""
+def functions_of(table: Table) -> Mapping[str, Sequence[str]]:
+    """The functions of `pdojo.build` whose samples an operator computes too; of PyTorch's the key is the full name."""
     found: dict[str, list[str]] = {}
     for record in sorted(OPERATORS.values(), key=lambda record: record.name):
         for name in _peers(record, table):
             found.setdefault(name, []).append(f"`{record.name}`")
-    return lambda name: ", ".join(found.get(name, []))
+    return found
 
 
 def onnx_operators() -> str:
@@ -62,13 +63,14 @@ def onnx_operators() -> str:
     from pdojo.onnx.control_flow import STRUCTURES
     from pdojo.onnx.operators.registry import registered
 
-    known, functions = {name for _, name in registered()}, _functions(NODES)
+    known, functions = {name for _, name in registered()}, functions_of(NODES)
     names = {each.name for each in defs.get_all_schemas() if not each.domain and not each.deprecated} | known
     status = {name: "kernel" if name in known else "known values" if name in STRUCTURES else "no" for name in names}
     counts = Counter(status.values())
     said = f"{counts['kernel']} operators are lowered, {counts['known values']} decide which nodes there are, and "
     lines = [f"{said}{counts['no']} are not supported.", "", "| operator | status | functions |", "| --- | --- | --- |"]
-    return "\n".join([*lines, *(f"| {name} | {status[name]} | {functions(name)} |" for name in sorted(names))]) + "\n"
+    lines += [f"| {name} | {status[name]} | {', '.join(functions.get(name, []))} |" for name in sorted(names)]
+    return "\n".join(lines) + "\n"
 
 
 def torch_operators() -> str:
@@ -78,11 +80,11 @@ def torch_operators() -> str:
 
     assert operators
     assert recurrent_layers
-    functions = _functions(CALLS)
+    functions = functions_of(CALLS)
     lines = ["| operator | known operands | functions |", "| --- | --- | --- |"]
     for name in sorted(RULES):
         positions = ", ".join(str(each) for each in sorted(RULES[name].static))
-        lines.append(f"| `{_short(name)}` | {positions} | {functions(name)} |")
+        lines.append(f"| `{_short(name)}` | {positions} | {', '.join(functions.get(name, []))} |")
     return "\n".join(lines) + "\n"
 
 

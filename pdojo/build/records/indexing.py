@@ -196,6 +196,7 @@ def put_one_along(x: Values, indices: Values, updates: Values, axis: int, accumu
     call(array("2 3 5 2"), array("2 3 2 2"), [3, 0], 2),
     call(array("3 4"), array("3 3"), [0, 1, 0], 1),
     call(array("2 4 1"), array("2 3 1"), [3, 2], 1, circular=True),
+    call(array("2 1 4 3"), array("2 1 6 3"), [1, 3], 2, circular=True),
     call(array("1 3"), array("1 0"), [1], 1),
     types=ANY,
 )
