@@ -202,3 +202,31 @@ def _write_sequences(x: Operand, updates: Operand, starts: Sequence[int], axis: 
 def _reverse_sequences(x: Operand, lengths: Sequence[int], axis: int, batch: int) -> Node:
     axes = {"time_axis": axis, "batch_axis": batch}
     return Node("ReverseSequence", [x, np.array(lengths, np.int64)], axes, opset=10)
+
+
+@peer(NODES, "transpose")
+def _transpose(x: Operand, axes: Sequence[int] | None = None) -> Node:
+    return Node("Transpose", [x], {} if axes is None else {"perm": [axis % x.rank for axis in axes]}, opset=13)
+
+
+def _of_numbers(name: str) -> Callable[..., Node]:
+    """The peer of a function of an array and known numbers."""
+
+    def node(x: Operand, numbers: int | Sequence[int] | None = None) -> Node:
+        known = [numbers] if isinstance(numbers, int) else numbers
+        facts = {"allowzero": 1} if name == "Reshape" else {}
+        return Node(name, [x, *([] if known is None else [np.array(known, np.int64)])], facts, opset=14)
+
+    return node
+
+
+peer(NODES, "reshape")(_of_numbers("Reshape"))
+peer(NODES, "broadcast_to")(_of_numbers("Expand"))
+peer(NODES, "expand_dims")(_of_numbers("Unsqueeze"))
+peer(NODES, "squeeze")(_of_numbers("Squeeze"))
+
+
+@peer(NODES, "split")
+def _split(x: Operand, sizes: int | Sequence[int], axis: int = 0) -> Node:
+    parts = [x.shape[axis] // sizes] * sizes if isinstance(sizes, int) else list(sizes)
+    return Node("Split", [x, np.array(parts, np.int64)], {"axis": axis}, len(parts), 13)

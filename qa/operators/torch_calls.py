@@ -251,16 +251,6 @@ def _recurrent_layer(
     return Call(f"pdojo.{name}.default", given, shapes=[(x.shape[0], *last), last, last])
 
 
-@peer(CALLS, "next_after")
-def _next_after(x: Operand, y: Operand) -> Call:
-    return Call("nextafter.default", [x, y])
-
-
-@peer(CALLS, "frexp")
-def _frexp(x: Operand) -> Call:
-    return Call("frexp.Tensor", [x])
-
-
 @peer(CALLS, "shift")
 def _shift(sign: str, x: Operand, count: Operand | int) -> Call:
     name = "bitwise_left_shift" if sign == "<<" else "bitwise_right_shift"

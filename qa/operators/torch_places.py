@@ -137,11 +137,6 @@ def _flip(x: Operand, axis: int | Sequence[int] | None = None) -> Call:
     return Call("flip.default", [x, list(axes)])
 
 
-@peer(CALLS, "tile")
-def _tile(x: Operand, counts: Sequence[int]) -> Call:
-    return Call("repeat.default", [x, list(counts)])
-
-
 @peer(CALLS, "concatenate")
 def _concatenate(arrays: Sequence[Operand], axis: int = 0) -> Call:
     return Call("cat.default", [list(arrays), axis])
@@ -150,26 +145,6 @@ def _concatenate(arrays: Sequence[Operand], axis: int = 0) -> Call:
 @peer(CALLS, "soft_margin_gradient")
 def _soft_margin_gradient(x: Operand, y: Operand, gradient: Operand, *, reduction: str = "mean") -> Call:
     return Call("soft_margin_loss_backward.default", [gradient, x, y, _REDUCTIONS.index(reduction)])
-
-
-@peer(CALLS, "unfold")
-def _unfold(x: Operand, axis: int, size: int, step: int) -> Call:
-    return Call("unfold_copy.default", [x, axis, size, step])
-
-
-@peer(CALLS, "strided")
-def _strided(x: Operand, shape: Sequence[int], strides: Sequence[int], first: int = 0) -> Call:
-    return Call("as_strided_copy.default", [x, list(shape), list(strides), first])
-
-
-@peer(CALLS, "diagonal")
-def _diagonal(x: Operand, offset: int = 0, axis: int = 0, other: int = 1) -> Call:
-    return Call("diagonal_copy.default", [x, offset, axis, other])
-
-
-@peer(CALLS, "put_diagonal")
-def _put_diagonal(x: Operand, values: Operand, offset: int = 0, axis: int = 0, other: int = 1) -> Call:
-    return Call("diagonal_scatter.default", [x, values, offset, axis, other])
 
 
 @peer(CALLS, "put")
@@ -196,3 +171,47 @@ peer(CALLS, "space_to_depth")(_shuffled("pixel_unshuffle.default"))
 @peer(CALLS, "bitcast")
 def _bitcast(x: Operand, dtype: str) -> Call:
     return Call("view.dtype", [x, ElementType(dtype)])
+
+
+@peer(CALLS, "transpose")
+def _transpose(x: Operand, axes: Sequence[int] | None = None) -> Call:
+    return Call("permute.default", [x, list(range(x.rank))[::-1] if axes is None else list(axes)])
+
+
+@peer(CALLS, "expand_dims")
+def _expand_dims(x: Operand, axis: int | Sequence[int]) -> Call:
+    if not isinstance(axis, int):
+        raise AbsentError("it adds one axis")
+    return Call("unsqueeze.default", [x, axis])
+
+
+@peer(CALLS, "squeeze")
+def _squeeze(x: Operand, axis: int | Sequence[int] | None = None) -> Call:
+    if axis is None:
+        return Call("squeeze.default", [x])
+    return Call("squeeze.dim" if isinstance(axis, int) else "squeeze.dims", [x, axis])
+
+
+@peer(CALLS, "split")
+def _split(x: Operand, sizes: int | Sequence[int], axis: int = 0) -> Call:
+    parts = [x.shape[axis] // sizes] * sizes if isinstance(sizes, int) else list(sizes)
+    return Call("split_with_sizes.default", [x, parts, axis])
+
+
+def _same(name: str) -> Callable[..., Call]:
+    """The peer with the same arguments in the same order."""
+    return lambda *arguments: Call(name, arguments)
+
+
+for _name, _operator in {
+    "broadcast_to": "expand.default",
+    "diagonal": "diagonal_copy.default",
+    "frexp": "frexp.Tensor",
+    "next_after": "nextafter.default",
+    "put_diagonal": "diagonal_scatter.default",
+    "reshape": "view.default",
+    "strided": "as_strided_copy.default",
+    "tile": "repeat.default",
+    "unfold": "unfold_copy.default",
+}.items():
+    peer(CALLS, _name)(_same(_operator))

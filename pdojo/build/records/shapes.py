@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pdojo import build
 from pdojo.build import shapes, tables
-from pdojo.build.operator import array, call, operator
+from pdojo.build.operator import Sample, array, call, operator
 from pdojo.build.records.indexing import ANY
 
 Values = NDArray[Any]
@@ -38,24 +38,31 @@ def pad(x: Values, widths: Sequence[Sequence[int]], value: float = 0, mode: str 
     return numpy.pad(x[tuple(cut)], added, mode, **facts)
 
 
-@operator(
-    build.flip, call(array("3 5"), -1), call(array("2 3 4"), (0, 2)), call(array("3 1"), 1), call(array("5")), types=ANY
-)
-def flip(x: Values, axis: Any = None) -> Values:
-    """The elements in reverse order along axes."""
-    return np.flip(x, axis)
+def _as_numpy(function: Callable[..., Any], reference: Callable[..., Any], *samples: Sample, **more: Any) -> None:
+    """A function whose reference is one of NumPy."""
+    operator(function, *samples, types=ANY, **more)(reference)
 
 
-@operator(build.repeat, call(array("3 5"), 3, -1), call(array("2 1 3"), 2, 1), call(array("4"), 1, 0), types=ANY)
-def repeat(x: Values, count: int, axis: int) -> Values:
-    """Every element several times."""
-    return np.repeat(x, count, axis)
+_as_numpy(build.flip, np.flip, call(array("3 5"), -1), call(array("2 3 4"), (0, 2)), call(array("3 1"), 1),
+          call(array("5")))  # fmt: skip
+_as_numpy(build.repeat, np.repeat, call(array("3 5"), 3, -1), call(array("2 1 3"), 2, 1), call(array("4"), 1, 0))
+_as_numpy(build.tile, np.tile, call(array("3 5"), (2, 3)), call(array("1 4 1"), (3, 1, 2)), call(array("4"), (1,)))
+_as_numpy(build.transpose, np.transpose, call(array("2 3 4")), call(array("2 3 4"), (1, -1, 0)), call(array("1 5")))
+_as_numpy(build.reshape, np.reshape, call(array("2 3 4"), (2, 12)), call(array("6 4"), (2, -1, 4)),
+          call(array("2 9"), (3, 6)), call(array("0 3"), (3, 0)), call(array("1"), ()))  # fmt: skip
+_as_numpy(build.broadcast_to, np.broadcast_to, call(array("3 1"), (2, 3, 5)), call(array(""), (2,)),
+          call(array("1"), (0,)))  # fmt: skip
+_as_numpy(build.expand_dims, np.expand_dims, call(array("3"), (0, -1)), call(array("2 3"), 1), call(array(""), -1))
+_as_numpy(build.squeeze, np.squeeze, call(array("1 3 1"), -1), call(array("1 3 1")), call(array("1 1 2"), (0, 1)))
+_as_numpy(build.stack, np.stack, call([array("3"), array("3")], -1), call([array("2 1")] * 3))
+_PARTS = ("first", "second", "third")
 
 
-@operator(build.tile, call(array("3 5"), (2, 3)), call(array("1 4 1"), (3, 1, 2)), call(array("4"), (1,)), types=ANY)
-def tile(x: Values, counts: Sequence[int]) -> Values:
-    """The array several times along each axis."""
-    return np.tile(x, tuple(counts))
+@operator(build.split, call(array("6 2"), 3), call(array("2 7"), [2, 0, 5], -1), call(array("4"), [4]), types=ANY,
+          results=_PARTS)  # fmt: skip
+def split(x: Values, sizes: Any, axis: int = 0) -> list[Values]:
+    """Neighbouring parts."""
+    return np.split(x, sizes if isinstance(sizes, int) else np.cumsum(sizes)[:-1], axis)
 
 
 @operator(
