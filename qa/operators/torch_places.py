@@ -152,6 +152,8 @@ def _put(x: Operand, indices: Sequence[int], updates: Operand, axis: int = 0) ->
     start, step = indices[0], indices[1] - indices[0] if len(indices) > 1 else 1
     if list(indices) != list(range(start, start + step * len(indices), step)) or start < 0 or step < 0:
         raise AbsentError("places are evenly spaced")
+    if updates.shape != tuple(len(indices) if d == axis % x.rank else extent for d, extent in enumerate(x.shape)):
+        raise AbsentError("updates do not broadcast")
     return Call("slice_scatter.default", [x, updates, axis, start, indices[-1] + 1, step])
 
 

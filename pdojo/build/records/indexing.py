@@ -67,6 +67,7 @@ _TWICE = [2, 0, 2, -1, 0, 2]
     call(array("4"), _TWICE, array("6"), accumulation="min"),
     call(array("9 2"), [8, 1, 3, 0, 7, 5], array("6 2")),
     call(array("3 2"), [], array("0 2"), accumulation="+"),
+    *(call(array("2 5"), indices, array(f"1 {len(indices)}"), -1) for indices in ([1, 2], [1, 3], [3, 0, 4, 1, 2])),
     *(call(array("2 5"), indices, array(f"2 {len(indices)}"), -1)
       for indices in ([1, 2, 3], [0], [2, 3, 4], [0, 1, 2, 3, 4], [1, 3], [3, 2])),
     types=ANY,
@@ -75,7 +76,9 @@ def put(
     x: Values, indices: Sequence[int], updates: Values, axis: int = 0, *, accumulation: str | None = None
 ) -> Values:
     """A copy with updates at indices along an axis."""
-    moved = joined(np.moveaxis(x, axis, 0), [np.array(indices, int)], np.moveaxis(updates, axis, 0), accumulation)
+    shape = [len(indices) if d == axis % x.ndim else extent for d, extent in enumerate(x.shape)]
+    rows = np.moveaxis(np.broadcast_to(updates, shape), axis, 0)
+    moved = joined(np.moveaxis(x, axis, 0), [np.array(indices, int)], rows, accumulation)
     return np.moveaxis(moved, 0, axis)
 
 

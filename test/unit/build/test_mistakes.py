@@ -161,6 +161,10 @@ MISTAKES = [
         "9999 indices in 5000 uniform runs are too many; a table has 4096 numbers at most",
     ),
     (
+        "build.put(build.input('x', 'f32', (4, 8)), [0, 1, 2, 3], build.input('u', 'i32', (4, 8)))",
+        "updates of type i32 are put into f32; use build.cast",
+    ),
+    (
         "build.put(build.input('x', 'f32', (4, 8)), [4], build.input('u', 'f32', (1, 8)))",
         "index 4 is out of bounds for axis 0 of 4 elements",
     ),
