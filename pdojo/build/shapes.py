@@ -125,9 +125,10 @@ def tile(x: Array, counts: Sequence[int]) -> Array:
 def strided(x: Array, shape: Sequence[int], strides: Sequence[int], first: int = 0) -> Array:
     """The view of `shape` whose element i is element `first + i * strides` of the elements in row-major order."""
     steps = list(zip(shape, strides, strict=True))
-    last = first + sum((extent - 1) * step for extent, step in steps)
-    if prod(shape) and not 0 <= first <= last < x.size:
-        raise UsageError(f"elements {first} to {last} are not those of an array of {x.size} elements")
+    spans = [(extent - 1) * step for extent, step in steps]
+    low, high = (first + sum(limit(0, span) for span in spans) for limit in (min, max))
+    if prod(shape) and not 0 <= low <= high < x.size:
+        raise UsageError(f"elements {low} to {high} are not those of an array of {x.size} elements")
     place = const(first)
     for d, (extent, step) in enumerate(steps):
         place = place + var(d) * step if extent > 1 else place

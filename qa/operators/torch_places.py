@@ -175,6 +175,13 @@ def _bitcast(x: Operand, dtype: str) -> Call:
     return Call("view.dtype", [x, ElementType(dtype)])
 
 
+@peer(CALLS, "strided")
+def _strided(x: Operand, shape: Sequence[int], strides: Sequence[int], first: int = 0) -> Call:
+    if min(strides) < 0:
+        raise AbsentError("strides are not negative")
+    return Call("as_strided_copy.default", [x, list(shape), list(strides), first])
+
+
 @peer(CALLS, "transpose")
 def _transpose(x: Operand, axes: Sequence[int] | None = None) -> Call:
     return Call("permute.default", [x, list(range(x.rank))[::-1] if axes is None else list(axes)])
@@ -212,7 +219,6 @@ for _name, _operator in {
     "next_after": "nextafter.default",
     "put_diagonal": "diagonal_scatter.default",
     "reshape": "view.default",
-    "strided": "as_strided_copy.default",
     "tile": "repeat.default",
     "unfold": "unfold_copy.default",
 }.items():

@@ -114,6 +114,7 @@ def unfold(x: Values, axis: int, size: int, step: int) -> Values:
     call(array("24"), (2, 3, 4), (0, 4, 1)),
     call(array("2 5"), (5, 1), (1, 9), 5),
     call(array("2 5"), (0, 3), (1, 1)),
+    call(array("2 5"), (2, 4), (5, -1), 4),
     types=ANY,
 )
 def strided(x: Values, shape: Sequence[int], strides: Sequence[int], first: int = 0) -> Values:
