@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pdojo.math.composites import COMPOSITES, Composite
-from qa.onnx_page import replaced
+from qa.operators.page import replaced
 
 PAGE = Path(__file__).parents[1] / "docs" / "math.md"
 BEGIN, END = "<!-- python -m qa.math_page -->\n", "<!-- end -->\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from math import inf
 
 from pdojo.build.array import Array, constant, iota, map
@@ -143,6 +144,38 @@ def masked_scores(scores: Array, mask: Array | Sequence[Array] | None, *, causal
         return scores
     shape = (*(1,) * (scores.rank - 2), *scores.shape[-2:])
     return where(iota(shape, "i32", -2) >= iota(shape, "i32", -1), scores, -inf)
+
+
+def allowed_pairs(
+    queries: int,
+    keys: int,
+    *,
+    past: int | None = 0,
+    lengths: Array | None = None,
+    causal: bool = False,
+    left: int = -1,
+    right: int = -1,
+) -> Array | None:
+    """Whether a query may attend to a key: i1, broadcasts to [batch, 1, queries, keys]; None if all may.
+
+    Query 0 is at the position of key number `past`; if that is None, the last query is at that of the last key. There
+    are `lengths` [batch] keys. In the causal form no key is behind the query. A window reaches `left` keys before the
+    query and `right` ones behind it, with no limit if negative.
+    """
+    found: list[Array] = []
+    counts = None if lengths is None else reshape(lengths, (-1, 1, 1, 1))
+    # The position of query i is `distance` more than that of the key j with the same number.
+    i, j = iota((1, 1, queries, 1), "i64", 2), iota((1, 1, 1, keys), "i64", 3)
+    distance = i - j + (past or 0 if past is not None or counts is None else counts - queries)
+    if causal:
+        found.append(distance >= 0)
+    if left >= 0:
+        found.append(distance <= left)
+    if right >= 0:
+        found.append(distance >= -right)
+    if counts is not None:
+        found.append(j < counts)
+    return reduce(lambda x, y: x & y, found) if found else None
 
 
 def product_by_head(x: Array, y: Array) -> Array:

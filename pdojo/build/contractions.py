@@ -9,11 +9,12 @@ import re
 from collections.abc import Sequence
 from itertools import combinations
 from math import prod
+from string import ascii_letters
 
 from pdojo.build.array import Array, broadcast_to, cast, constant, define, map, wide
 from pdojo.build.extents import broadcast_shape, shown
 from pdojo.build.graph import Computed, Write, identity
-from pdojo.build.pieces import Widths, assemble, pad
+from pdojo.build.pieces import Widths, assemble, concatenate, pad
 from pdojo.build.policy import accumulated_wide, calls_wide, rounded_once
 from pdojo.build.reductions import reduce
 from pdojo.build.shapes import expand_dims, flip, per_axis, reshape, transpose, windows
@@ -28,13 +29,16 @@ _SUBSCRIPTS = re.compile(r"([a-zA-Z]*(?:,[a-zA-Z]*)*)->([a-zA-Z]*)")
 def contract(subscripts: str, *operands: Array, dtype: str | None = None) -> Array:
     """The sum of products that `subscripts` describe, as in `numpy.einsum`, with an explicit result.
 
-    The operands are cast to `dtype`, the element type of products, sums and result; None is the operands' own type.
+    `...` stands for axes that broadcast. The operands are cast to `dtype`, the element type of products, sums and
+    result; None is the operands' own type.
 
     >>> from pdojo import build
     >>> a, b = build.input("a", "bf16", (4, 8)), build.input("b", "bf16", (8, 2))
     >>> build.contract("mk,kn->mn", a, b, dtype="f32")
     <Array f32 [4, 2]>
     """
+    if "..." in subscripts:
+        subscripts, operands = _without_dots(subscripts.replace(" ", ""), operands)
     letters, result = _letters(subscripts, operands)
     extents: dict[str, int] = {}
     for word, operand in zip(letters, operands, strict=True):
@@ -60,14 +64,37 @@ def _letters(subscripts: str, operands: Sequence[Array]) -> tuple[list[str], str
     if match is None:
         raise UsageError(f"'{subscripts}' are no subscripts; write letters for the axes: 'mk,kn->mn'")
     words = match[1].split(",")
-    if len(words) != len(operands):
-        raise UsageError(f"'{subscripts}' describes {len(words)} operand{'s' * (len(words) != 1)}, not {len(operands)}")
+    _check_count(subscripts, words, operands)
     for word, operand in zip(words, operands, strict=True):
         if len(word) != operand.rank:
             raise UsageError(
                 f"'{word}' of '{subscripts}' does not name the {operand.rank} axes of {shown(operand.shape)}"
             )
     return words, match[2]
+
+
+def _without_dots(subscripts: str, operands: Sequence[Array]) -> tuple[str, tuple[Array, ...]]:
+    """Subscripts with letters for the axes that `...` stands for, and the operands, in which these are broadcast."""
+    inputs, _, result = subscripts.partition("->")
+    words = inputs.split(",")
+    _check_count(subscripts, words, operands)
+    unused = [letter for letter in ascii_letters if letter not in subscripts]
+    counts = [max(0, x.rank - len(word) + 3) if "..." in word else 0 for word, x in zip(words, operands, strict=True)]
+    starts = [max(0, word.find("...")) for word in words]
+    rows = list(zip(words, operands, starts, counts, strict=True))
+    shared = broadcast_shape(*(x.shape[start : start + count] for _, x, start, count in rows))
+    dots = "".join(unused[: len(shared)])
+    found = [
+        broadcast_to(x, (*x.shape[:start], *shared[len(shared) - count :], *x.shape[start + count :])) if count else x
+        for _, x, start, count in rows
+    ]
+    named = [word.replace("...", dots[len(dots) - count :]) for word, *_, count in rows]
+    return f"{','.join(named)}->{result.replace('...', dots)}", tuple(found)
+
+
+def _check_count(subscripts: str, words: Sequence[str], operands: Sequence[Array]) -> None:
+    if len(words) != len(operands):
+        raise UsageError(f"'{subscripts}' describes {len(words)} operand{'s' * (len(words) != 1)}, not {len(operands)}")
 
 
 def _factors(operands: Sequence[Array], dtype: str | None) -> tuple[list[Array], str]:
@@ -224,6 +251,19 @@ def conv(
     ]
     result = reshape(sum_of_products(aligned, 1 + rank), (n, outputs, *places))
     return cast(_with_bias(result, bias), kind)
+
+
+def causal_conv_with_state(
+    x: Array, weights: Array, bias: Array | None = None, state: Array | None = None
+) -> tuple[Array, Array]:
+    """The convolution of each channel with its elements before, and the last elements, which are the state afterwards.
+
+    Shapes: `x` [N, C, L], `weights` [C, 1, window]; `state` [N, C, window - 1] is before the first elements, or 0.
+    """
+    before = weights.shape[2] - 1
+    past = constant(0, x.dtype, (*x.shape[:2], before)) if state is None else state
+    joined = concatenate([past, x], 2)
+    return conv(joined, weights, bias, groups=x.shape[1]), joined[:, :, joined.shape[2] - before :]
 
 
 def ends_of(padding: Widths, rank: int) -> Sequence[Sequence[int]]:

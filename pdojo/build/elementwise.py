@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pdojo.build.array import Array, Like, apply, check_dtype, map, storage_of
+from pdojo.build.array import Array, Like, apply, cast, check_dtype, map, storage_of
 from pdojo.dialect.functions import check_types
 from pdojo.errors import UsageError
 
@@ -91,13 +91,15 @@ def tanh(x: Array) -> Array:
 
 
 def bitcast(x: Array, dtype: str) -> Array:
-    """The same bits as another element type of the same width.
+    """The same bits as an element type of the same width.
 
     >>> from pdojo import build
     >>> build.bitcast(build.input("x", "f32", (4,)), "i32")
     <Array i32 [4]>
     """
     kind = check_dtype(dtype)
+    if storage_of(kind) == x.storage:
+        return cast(x, kind)
     if check_types("arith.bitcast", (x.storage,), storage_of(kind)) is not None:
-        raise UsageError(f"the bits of {x.dtype} are no bits of {kind}; bitcast needs another type of the same width")
+        raise UsageError(f"the bits of {x.dtype} are no bits of {kind}; bitcast needs a type of the same width")
     return apply("arith.bitcast", [x], kind)

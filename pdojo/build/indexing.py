@@ -6,18 +6,19 @@ Kernels look up places in tables of constants only. Computed indices are compare
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import nan, prod
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.build.array import Array, broadcast_to, cast, iota
+from pdojo.build.array import Array, broadcast_to, cast, iota, map
 from pdojo.build.elementwise import where
-from pdojo.build.pieces import runs_of, take
+from pdojo.build.extents import shown
+from pdojo.build.pieces import concatenate, runs_of, split, take
 from pdojo.build.placing import Accumulation, put
 from pdojo.build.reductions import MOST_I32, max, neutral_of
-from pdojo.build.shapes import expand_dims, reshape, transpose
+from pdojo.build.shapes import expand_dims, flip, reshape, transpose
 from pdojo.build.tables import gather, table
 from pdojo.dialect.element_types import is_float
 from pdojo.dialect.table import MOST_ENTRIES
@@ -140,20 +141,75 @@ def _flat(places: Places, shape: Sequence[int], axis: int) -> Places:
     return np.asarray(np.ravel_multi_index(grid, tuple(shape)) if places.size else places, np.int64)
 
 
-def pick_along(x: Array, indices: Array, axis: int) -> Array:
-    """The elements at computed indices from 0 of an axis, an index for each; the least number for one outside of it."""
+def pick_along(x: Array, indices: Array, axis: int, outside: float | None = None) -> Array:
+    """The elements at computed indices from 0 of an axis, an index for each; `outside` for one outside of it.
+
+    `outside` None is the least number of the element type.
+    """
     part = x[tuple(slice(0, None if d == axis else extent) for d, extent in enumerate(indices.shape))]
     rows = transpose(part, [*(d for d in range(x.rank) if d != axis), axis])
     chosen = expand_dims(indices, -1) == iota((x.shape[axis],), indices.dtype)
-    return max(where(chosen, expand_dims(rows, axis), neutral_of("max", x)), -1)
+    found = max(where(chosen, expand_dims(rows, axis), neutral_of("max", x)), -1)
+    return found if outside is None else where(_inside(indices, x.shape[axis]), found, outside)
+
+
+def put_one_along(
+    x: Array, indices: Array, updates: Array, axis: int, accumulation: Accumulation | None = None
+) -> Array:
+    """A copy of `x` with the element at one computed index of each row along an axis replaced or joined.
+
+    `indices` and `updates` have the extents of `x`, and one element along the axis. All elements of a row whose index
+    is outside of it are NaN; `x` has floating-point numbers.
+    """
+    shape = tuple(1 if d == axis else extent for d, extent in enumerate(x.shape))
+    if not x.rank or indices.shape != shape or updates.shape != shape or not is_float(x.dtype):
+        raise UsageError(
+            f"indices of shape {shown(indices.shape)} of an array {shown(x.shape)} of {x.dtype} are computed"
+        )
+    new = broadcast_to(updates, x.shape) if accumulation is None else map(accumulation, x, updates)
+    found = where(iota(x.shape, indices.dtype, axis) == indices, new, x)
+    return where(_inside(indices, x.shape[axis]), found, nan)
+
+
+def _inside(indices: Array, extent: int) -> Array:
+    return (indices >= 0) & (indices < extent)
+
+
+def from_start(indices: Array, extent: int) -> Array:
+    """Computed indices of an axis, of which negative ones count from the end, counted from the start."""
+    return where(indices < 0, indices + extent, indices)
 
 
 def one_hot(indices: Array, depth: int, axis: int, on: Array, off: Array) -> Array:
     """`on` at each index along a new axis of `depth` elements, `off` elsewhere; negative indices count from the end."""
     places = cast(indices, indices.dtype if is_float(indices.dtype) else "i64")
-    places = expand_dims(where(places < 0, places + depth, places), axis)
+    places = expand_dims(from_start(places, depth), axis)
     shape = (*indices.shape[:axis], depth, *indices.shape[axis:])
     return where(places == iota(shape, places.dtype, axis), on, off)
+
+
+def write_sequences(x: Array, updates: Array, starts: Sequence[int], axis: int, *, circular: bool = False) -> Array:
+    """A copy of `x` [batch, ...] with the updates of each sequence from its start on along an axis.
+
+    Places behind the last one are an error, or begin with the first one again if `circular`.
+    """
+    extent, rows = x.shape[axis], list[Array]()
+    for k, start in enumerate(starts):
+        places = [start + i for i in range(updates.shape[axis])]
+        if not circular and places and places[-1] >= extent:
+            raise UsageError(f"sequence {k} ends behind the array of {extent} elements")
+        rows.append(put(x[k : k + 1], [place % extent for place in places], updates[k : k + 1], axis))
+    return concatenate(rows, 0)
+
+
+def reverse_sequences(x: Array, lengths: Sequence[int], axis: int, batch: int) -> Array:
+    """A copy of `x` in which the first elements of each sequence of a batch are in reverse order along an axis."""
+    parts: list[Array] = []
+    for k, length in enumerate(lengths):
+        row = x[tuple(slice(k, k + 1) if d == batch else slice(None) for d in range(x.rank))]
+        first, rest = split(row, [length, x.shape[axis] - length], axis)
+        parts.append(concatenate([flip(first, axis), rest], axis))
+    return concatenate(parts, batch)
 
 
 def triangle(x: Array, diagonal: int = 0, *, upper: bool) -> Array:

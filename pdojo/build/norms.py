@@ -6,6 +6,7 @@ Variances are biased: the mean of the squared deviations from the mean, which is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from pdojo.build.array import Array, cast, map, power
 from pdojo.build.extents import axes_of, shown
@@ -206,6 +207,31 @@ def batch_norm_with_statistics(
     inverse = map("rsqrt", variance + eps)
     found = _scaled(deviations * inverse, factor, summand)
     return [found, *(reshape(each, (x.shape[channels],)) for each in (average, inverse, variance))]
+
+
+@rounded_once
+def batch_norm_in_training(
+    x: Array,
+    scale: Array | None,
+    shift: Array | None,
+    mean: Array,
+    variance: Array,
+    *,
+    momentum: float,
+    unbiased: bool,
+    eps: float = 1e-5,
+) -> list[Array]:
+    """`batch_norm` with the statistics of the batch; its means, `1 / sqrt(variance + eps)`, and running statistics.
+
+    The running statistics, which were `mean` and `variance`, move to those of the batch by `momentum`. The variance of
+    the batch is unbiased for that, if wanted.
+    """
+    found, average, inverse, spread = batch_norm_with_statistics(x, scale, shift, eps=eps)
+    count = prod(x.shape) // x.shape[1]
+    spread = spread * count / (count - 1) if unbiased else spread
+    moved = [cast(old, new.dtype) * (1 - momentum) + new * momentum
+             for old, new in ((mean, average), (variance, spread))]  # fmt: skip
+    return [found, average, inverse, *moved]
 
 
 @rounded_once

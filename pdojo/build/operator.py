@@ -89,7 +89,10 @@ class Operator:
     build: Callable[..., Any]
     """The function of handles; its result is a handle or a sequence of them."""
     reference: Callable[..., Any]
-    """The same function of NumPy arrays: f64 for floats, the types themselves for integers."""
+    """The same function of NumPy arrays: f64 for floats, the types themselves for integers.
+
+    A parameter `element` of it is the element type of handles of the first array.
+    """
     samples: tuple[Sample, ...]
     results: tuple[str, ...] = ("result",)
     """The names of the results."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
-from pdojo.build.array import Array, iota, map
+from pdojo.build.array import Array, broadcast_to, iota, map
 from pdojo.build.extents import axes_of
 from pdojo.build.pieces import (
     MOST_PIECES,
@@ -20,6 +20,7 @@ from pdojo.build.pieces import (
 from pdojo.build.shapes import reshape
 from pdojo.build.tables import scatter, table
 from pdojo.dialect.table import MOST_ENTRIES
+from pdojo.errors import UsageError
 
 Accumulation: TypeAlias = Literal["+", "*", "max", "min"]
 
@@ -42,6 +43,8 @@ def put(
     <Array f32 [4, 8]>
     """
     (axis,) = axes_of(axis, x.rank)
+    if updates.dtype != x.dtype:
+        raise UsageError(f"updates of type {updates.dtype} are put into {x.dtype}; use build.cast")
     places = places_along(x, indices, axis)
     if accumulation is None:
         last = {place: k for k, place in enumerate(places)}
@@ -93,9 +96,14 @@ def _overwritten(x: Array, updates: Array, targets: Sequence[int], sources: Sequ
         return scatter(x, places, take(updates, sources, axis))
     check_runs(len(runs), len(targets))
     lead = [slice(None)] * axis
+    if len(runs) == 1 and targets[-1] - targets[0] == len(targets) - 1:
+        # Neighbours: no element is written twice.
+        new = broadcast_to(updates[(*lead, _slice(sources))], (*x.shape[:axis], len(targets), *x.shape[axis + 1 :]))
+        parts = x[(*lead, slice(targets[0]))], new, x[(*lead, slice(targets[-1] + 1, None))]
+        return concatenate([part for part in parts if part.shape[axis]], axis)
     pieces = [((*lead, _slice(targets[start:end])), updates[(*lead, _slice(sources[start:end]))])
               for start, end in runs]  # fmt: skip
-    return assemble(x.shape, [((), x), *pieces]) if pieces else x
+    return assemble(x.shape, [((), x), *pieces], None) if pieces else x
 
 
 def _runs(sources: Sequence[int], targets: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -104,6 +104,19 @@ def max_pool_with_places(
     return most, where(last >= 0, last, first)
 
 
+def by_columns(index: Array, shape: Sequence[int]) -> Array:
+    """Flat indices of images [N, C, *spatial], as if the spatial axes were stored in the reverse order."""
+    total, stride, rest = constant(0, index.dtype, index.shape), 1, index
+    places: list[Array] = []
+    for extent in reversed(shape[2:]):
+        places.append(rest % extent)
+        rest = rest // extent
+    for extent, place in zip(shape[2:], reversed(places), strict=True):
+        total = total + place * stride
+        stride *= extent
+    return rest * stride + total
+
+
 MOST_COMPARISONS = 1 << 26
 """Most comparisons of an index with a place in `max_unpool`: each index is compared with all places of its channel."""
 

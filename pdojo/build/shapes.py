@@ -122,6 +122,54 @@ def tile(x: Array, counts: Sequence[int]) -> Array:
     return reshape(broadcast_to(split, pairs), [count * size for count, size in zip(times, x.shape, strict=True)])
 
 
+def strided(x: Array, shape: Sequence[int], strides: Sequence[int], first: int = 0) -> Array:
+    """The view of `shape` whose element i is element `first + i * strides` of the elements in row-major order."""
+    steps = list(zip(shape, strides, strict=True))
+    spans = [(extent - 1) * step for extent, step in steps]
+    low, high = (first + sum(limit(0, span) for span in spans) for limit in (min, max))
+    if prod(shape) and not 0 <= low <= high < x.size:
+        raise UsageError(f"elements {low} to {high} are not those of an array of {x.size} elements")
+    place = const(first)
+    for d, (extent, step) in enumerate(steps):
+        place = place + var(d) * step if extent > 1 else place
+    return reshape(x, (x.size,)).view(tuple(shape), [place])
+
+
+def unfold(x: Array, axis: int, size: int, step: int) -> Array:
+    """The windows of an axis, `step` elements apart, with the elements of each window along a new last axis."""
+    (axis,) = axes_of(axis, x.rank)
+    order = [*(d for d in range(x.rank) if d != axis), axis]
+    found = windows(transpose(x, order), (size,), step)
+    return transpose(found, [*(order.index(d) for d in range(x.rank)), x.rank])
+
+
+def depth_to_space(x: Array, size: int, *, depth_first: bool = True) -> Array:
+    """Channels moved into blocks of `size` x `size` elements: [N, C, H, W] as [N, C / size^2, H size, W size].
+
+    Channels are numbered (row of the block, column, depth) if `depth_first`, which is DCR in ONNX, and else (depth,
+    row, column), as PyTorch's `pixel_shuffle` has them.
+    """
+    n, channels, height, width = x.shape
+    if channels % (size * size):
+        raise UsageError(f"{channels} channels do not fill blocks of {size} x {size} elements")
+    depth = channels // (size * size)
+    if depth_first:
+        moved = transpose(reshape(x, (n, size, size, depth, height, width)), (0, 3, 4, 1, 5, 2))
+    else:
+        moved = transpose(reshape(x, (n, depth, size, size, height, width)), (0, 1, 4, 2, 5, 3))
+    return reshape(moved, (n, depth, height * size, width * size))
+
+
+def space_to_depth(x: Array, size: int, *, depth_first: bool = True) -> Array:
+    """The inverse of `depth_to_space`: [N, C, H, W] as [N, C size^2, H / size, W / size]."""
+    n, channels, height, width = x.shape
+    if height % size or width % size:
+        raise UsageError(f"an image of {height} x {width} elements has no blocks of {size} x {size}")
+    blocks = reshape(x, (n, channels, height // size, size, width // size, size))
+    moved = transpose(blocks, (0, 3, 5, 1, 2, 4) if depth_first else (0, 1, 3, 5, 2, 4))
+    return reshape(moved, (n, channels * size * size, height // size, width // size))
+
+
 def windows(x: Array, size: Sequence[int], stride: int | Sequence[int] = 1, dilation: int | Sequence[int] = 1) -> Array:
     """Windows over the last axes: a view of shape `[..., *places, *size]`, as `sliding_window_view` with strides.
 

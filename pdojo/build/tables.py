@@ -13,8 +13,8 @@ from typing import Any, TypeAlias, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.build.array import Array, broadcast_to, check_dtype, define, storage_of
-from pdojo.build.extents import broadcast_shape, shown
+from pdojo.build.array import Array, broadcast_to, check_dtype, define, iota, storage_of
+from pdojo.build.extents import axes_of, broadcast_shape, shown
 from pdojo.build.graph import Definition, Read, Write, identity
 from pdojo.dialect.affine import Expr, const, lookup, var
 from pdojo.dialect.element_types import is_float
@@ -115,6 +115,27 @@ def scatter(x: Array, places: Sequence[Array | Numbers], values: Array) -> Array
     assert isinstance(there, Read)
     writes = (Write(x.shape, identity(x.shape), x.operand), Write(shape, there.index, value.operand))
     return define(x.dtype, x.shape, *writes)
+
+
+def diagonal(x: Array, offset: int = 0, axis: int = 0, other: int = 1) -> Array:
+    """The view of the elements of two axes at places (i, i + offset), along a new last axis, as `numpy.diagonal`."""
+    return gather(x, _of_diagonal(x, offset, axis, other))
+
+
+def put_diagonal(x: Array, values: Array, offset: int = 0, axis: int = 0, other: int = 1) -> Array:
+    """A copy of `x` with `values` in the place of `diagonal(x, offset, axis, other)`."""
+    return scatter(x, _of_diagonal(x, offset, axis, other), values)
+
+
+def _of_diagonal(x: Array, offset: int, axis: int, other: int) -> list[Array]:
+    """The places of a diagonal: of each axis an array of the shape of the diagonal."""
+    (first,), (second,) = axes_of(axis, x.rank), axes_of(other, x.rank)
+    starts = {first: max(-offset, 0), second: max(offset, 0)}
+    length = max(0, min(x.shape[d] - start for d, start in starts.items()))
+    rest = [d for d in range(x.rank) if d not in starts]
+    shape = (*(x.shape[d] for d in rest), length)
+    return [iota(shape, "i64", -1, starts[d]) if d in starts else iota(shape, "i64", rest.index(d))
+            for d in range(x.rank)]  # fmt: skip
 
 
 def _places(extents: Sequence[int], places: Sequence[Array | Numbers]) -> tuple[tuple[int, ...], list[Expr]]:

@@ -95,6 +95,29 @@ def _conv(
     return Node("Conv", [x, weights, *([] if bias is None else [bias])], attributes, opset=22)
 
 
+def _of_windows(
+    weights: Operand, *, stride: Any = 1, padding: Ends = 0, dilation: Any = 1, groups: int = 1
+) -> dict[str, Any]:
+    return _convolution(weights.shape[2:], stride, padding, dilation, groups)
+
+
+@peer(NODES, "integer_conv")
+def _integer_conv(
+    x: Operand, weights: Operand, x_zero: Operand | None = None, weights_zero: Operand | None = None, **windows: Any
+) -> Node:
+    return Node("ConvInteger", [x, weights, x_zero, weights_zero], _of_windows(weights, **windows), opset=10)
+
+
+@peer(NODES, "quantised_conv")
+def _quantised_conv(*operands: Operand, **windows: Any) -> Node:
+    return Node("QLinearConv", operands, _of_windows(operands[3], **windows), opset=10)
+
+
+@peer(NODES, "causal_conv_with_state")
+def _causal_conv(x: Operand, weights: Operand, bias: Operand | None = None, state: Operand | None = None) -> Node:
+    return Node("CausalConvWithState", [x, weights, bias, state], {}, 2, opset=27)
+
+
 @peer(NODES, "conv_transpose")
 def _conv_transpose(
     x: Operand, weights: Operand, bias: Operand | None = None, *, stride: Any = 1, padding: Ends = 0,

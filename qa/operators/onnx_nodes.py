@@ -196,6 +196,14 @@ def _instance_norm(
     return Node("InstanceNormalization", [x, scale, shift], {"epsilon": eps})
 
 
+@peer(NODES, "batch_norm_in_training")
+def _batch_norm_in_training(*operands: Operand | None, momentum: float, unbiased: bool, eps: float = 1e-5) -> Node:
+    if unbiased:
+        raise AbsentError("running variances are biased")
+    facts = {"training_mode": 1, "momentum": 1 - momentum, "epsilon": eps}
+    return Node("BatchNormalization", operands, facts, 3, 15, read=(0, None, None, 1, 2))
+
+
 @peer(NODES, "batch_norm")
 def _batch_norm(
     x: Operand,
@@ -212,3 +220,10 @@ def _batch_norm(
     if axis % x.rank != 1:
         raise AbsentError("channels are along axis 1")
     return Node("BatchNormalization", [x, scale, shift, *statistics], {"epsilon": eps})
+
+
+@peer(NODES, "integer_power")
+def _integer_power(x: Operand, exponent: Operand) -> Node:
+    if (exponent.values.astype(np.float64) < 0).any():
+        raise AbsentError("exponents are not negative")
+    return Node("Pow", [x, exponent], opset=15)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,16 @@ def _dequantize(x: Operand, scale: Operand, zero: Operand | None, computed: str)
     return Node("DequantizeLinear", [x, scale, *([] if zero is None else [zero])], {"axis": -1}, opset=21)
 
 
+@peer(NODES, "integer_matmul")
+def _integer_matmul(a: Operand, b: Operand, a_zero: Operand | None = None, b_zero: Operand | None = None) -> Node:
+    return Node("MatMulInteger", [a, b, a_zero, b_zero], opset=10)
+
+
+@peer(NODES, "quantised_matmul")
+def _quantised_matmul(*operands: Operand) -> Node:
+    return Node("QLinearMatMul", operands, opset=10)
+
+
 @peer(NODES, "quantize_by_range")
 def _quantize_by_range(x: Operand) -> Node:
     return Node("DynamicQuantizeLinear", [x], outputs=3, opset=11)
@@ -161,3 +171,62 @@ def _recurrent_layer(
         weights, facts = [*weights, with_direction(peephole)], {**facts, "input_forget": int(coupled)}
     count, last = (3 if kind == "lstm" else 2), (x.shape[1], r.shape[1])
     return Node(kind.upper(), [x, *weights], facts, count, 22, shapes=[(x.shape[0], *last), last, last])
+
+
+def _blocks(name: str) -> Callable[..., Node]:
+    def node(x: Operand, size: int, *, depth_first: bool = True) -> Node:
+        if name == "SpaceToDepth" and not depth_first:
+            return Node(name, [x], {"blocksize": size, "mode": "CRD"}, opset=28)
+        return Node(name, [x], {"blocksize": size, "mode": "DCR" if depth_first else "CRD"}, opset=13)
+
+    return node
+
+
+peer(NODES, "depth_to_space")(_blocks("DepthToSpace"))
+peer(NODES, "space_to_depth")(_blocks("SpaceToDepth"))
+
+
+@peer(NODES, "bitcast")
+def _bitcast(x: Operand, dtype: str) -> Node:
+    numbers = {"f32": 1, "i32": 6, "i64": 7, "f64": 11, "u32": 12}
+    return Node("BitCast", [x], {"to": numbers[dtype]}, opset=26)
+
+
+@peer(NODES, "write_sequences")
+def _write_sequences(x: Operand, updates: Operand, starts: Sequence[int], axis: int, *, circular: bool = False) -> Node:
+    mode = {"axis": axis, "mode": "circular" if circular else "linear"}
+    return Node("TensorScatter", [x, updates, np.array(starts, np.int64)], mode, opset=24)
+
+
+@peer(NODES, "reverse_sequences")
+def _reverse_sequences(x: Operand, lengths: Sequence[int], axis: int, batch: int) -> Node:
+    axes = {"time_axis": axis, "batch_axis": batch}
+    return Node("ReverseSequence", [x, np.array(lengths, np.int64)], axes, opset=10)
+
+
+@peer(NODES, "transpose")
+def _transpose(x: Operand, axes: Sequence[int] | None = None) -> Node:
+    return Node("Transpose", [x], {} if axes is None else {"perm": [axis % x.rank for axis in axes]}, opset=13)
+
+
+def _of_numbers(name: str) -> Callable[..., Node]:
+    """The peer of a function of an array and known numbers."""
+
+    def node(x: Operand, numbers: int | Sequence[int] | None = None) -> Node:
+        known = [numbers] if isinstance(numbers, int) else numbers
+        facts = {"allowzero": 1} if name == "Reshape" else {}
+        return Node(name, [x, *([] if known is None else [np.array(known, np.int64)])], facts, opset=14)
+
+    return node
+
+
+peer(NODES, "reshape")(_of_numbers("Reshape"))
+peer(NODES, "broadcast_to")(_of_numbers("Expand"))
+peer(NODES, "expand_dims")(_of_numbers("Unsqueeze"))
+peer(NODES, "squeeze")(_of_numbers("Squeeze"))
+
+
+@peer(NODES, "split")
+def _split(x: Operand, sizes: int | Sequence[int], axis: int = 0) -> Node:
+    parts = [x.shape[axis] // sizes] * sizes if isinstance(sizes, int) else list(sizes)
+    return Node("Split", [x, np.array(parts, np.int64)], {"axis": axis}, len(parts), 13)

@@ -1,34 +1,40 @@
-"""The table of operators in `docs/build.md`: `python -m qa.operators.page` renews it."""
+"""Tables of operators in the pages of `pdojo.build`, ONNX and PyTorch: `python -m qa.operators.page` renews them."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pdojo.build.operator import Operator
 from pdojo.build.records import OPERATORS
-from qa.onnx_page import replaced
 from qa.operators.peers import AbsentError, Table, asked, operands_of
 from qa.operators.tables import CALLS, NODES
 
-PAGE = Path(__file__).parents[2] / "docs" / "build.md"
+DOCS = Path(__file__).parents[2] / "docs"
 BEGIN, END = "<!-- python -m qa.operators.page -->\n", "<!-- end -->\n"
 
 
-def body() -> str:
-    """The rows: each operator with its results, the type of its computation, and the operators that compute it."""
+def records() -> str:
+    """Each operator of the table with its results, the type of its computation, and its peers."""
     lines = ["| function | results | f16, bf16 | samples | ATen | ONNX |", "| --- | --- | --- | ---: | --- | --- |"]
     for record in sorted(OPERATORS.values(), key=lambda record: record.name):
         computed = "in f32" if record.computes_in("f16") == "f32" else "as they are" if "f16" in record.types else ""
-        cells = [", ".join(record.results), computed, len(record.samples), _peers(record, CALLS), _peers(record, NODES)]
+        peers = [", ".join(f"`{_short(name)}`" for name in _peers(record, table)) for table in (CALLS, NODES)]
+        cells = [", ".join(record.results), computed, len(record.samples), *peers]
         lines.append(f"| `{record.name}` | {' | '.join(map(str, cells))} |")
     return "\n".join(lines) + "\n"
 
 
-def _peers(record: Operator, table: Table) -> str:
-    """The operators that compute some sample."""
+def _short(name: str) -> str:
+    plain = name.removeprefix("aten.").removesuffix(".default")
+    return f"torch.ops.{plain}" if plain.startswith("pdojo.") else plain
+
+
+def _peers(record: Operator, table: Table) -> list[str]:
+    """The operators that compute some sample; those of PyTorch with namespace and overload."""
     found: dict[str, None] = {}
     for sample in record.samples:
         arguments, keywords = operands_of(sample, (sample.types or record.types)[0])
@@ -37,13 +43,70 @@ def _peers(record: Operator, table: Table) -> str:
                 call: Any = asked(peer, arguments, keywords)
             except AbsentError:
                 continue
-            found[f"`{call.operator.removesuffix('.default')}`"] = None
-    return ", ".join(sorted(found))
+            found[call.full if table is CALLS else call.operator] = None
+    return sorted(found)
+
+
+def functions_of(table: Table) -> Mapping[str, Sequence[str]]:
+    """The functions of `pdojo.build` whose samples an operator computes too; of PyTorch's the key is the full name."""
+    found: dict[str, list[str]] = {}
+    for record in sorted(OPERATORS.values(), key=lambda record: record.name):
+        for name in _peers(record, table):
+            found.setdefault(name, []).append(f"`{record.name}`")
+    return found
+
+
+def onnx_operators() -> str:
+    """The operators of ONNX with what pdojo makes of their nodes."""
+    from onnx import defs
+
+    from pdojo.onnx.control_flow import STRUCTURES
+    from pdojo.onnx.operators.registry import registered
+
+    known, functions = {name for _, name in registered()}, functions_of(NODES)
+    names = {each.name for each in defs.get_all_schemas() if not each.domain and not each.deprecated} | known
+    status = {name: "kernel" if name in known else "known values" if name in STRUCTURES else "no" for name in names}
+    counts = Counter(status.values())
+    said = f"{counts['kernel']} operators are lowered, {counts['known values']} decide which nodes there are, and "
+    lines = [f"{said}{counts['no']} are not supported.", "", "| operator | status | functions |", "| --- | --- | --- |"]
+    lines += [f"| {name} | {status[name]} | {', '.join(functions.get(name, []))} |" for name in sorted(names)]
+    return "\n".join(lines) + "\n"
+
+
+def torch_operators() -> str:
+    """The operators of PyTorch that have rules."""
+    from pdojo.torch import operators, recurrent_layers
+    from pdojo.torch.operators.registry import RULES
+
+    assert operators
+    assert recurrent_layers
+    functions = functions_of(CALLS)
+    lines = ["| operator | known operands | functions |", "| --- | --- | --- |"]
+    for name in sorted(RULES):
+        positions = ", ".join(str(each) for each in sorted(RULES[name].static))
+        lines.append(f"| `{_short(name)}` | {positions} | {', '.join(functions.get(name, []))} |")
+    return "\n".join(lines) + "\n"
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "build.md": records,
+    "onnx.md": onnx_operators,
+    "torch-operators.md": torch_operators,
+}
+"""Pages with a generated part, and what prints it."""
+
+
+def replaced(text: str, begin: str, generated: str, end: str) -> str:
+    """A page with its generated part, between two lines, replaced."""
+    before, _, rest = text.partition(begin)
+    return f"{before}{begin}\n{generated}\n{end}{rest.partition(end)[2]}"
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Write the page."""
-    PAGE.write_text(replaced(PAGE.read_text(), BEGIN, body(), END))
+    """Write the pages."""
+    for name, printed in PAGES.items():
+        page = DOCS / name
+        page.write_text(replaced(page.read_text(), BEGIN, printed(), END))
     return 0
 
 

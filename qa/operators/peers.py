@@ -119,7 +119,9 @@ def asked(function: Peer, arguments: Sequence[Any], keywords: Mapping[str, Any])
 
 
 def wanted(record: Operator, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[NDArray[Any]]:
-    """The results of the reference."""
+    """The results of the reference; one with a parameter `element` gets the type of the first array."""
+    if "element" in inspect.signature(record.reference).parameters:
+        keywords = {**keywords, "element": arguments[0].dtype}
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         made = record.reference(*_bare(arguments), **_bare(keywords))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.math.composites import COMPOSITES
+from pdojo.model.element_types import numpy_type
 from qa.operators.peers import AbsentError, Call, Node, Operand, Table
 
 _FLAG = {True: "tanh", False: "none"}
@@ -23,6 +24,7 @@ _ATEN = {
     **{name: f"special_{name}" for name in ("erfcx", "i0e", "i1", "i1e")},
     **{f"{name}_gradient": f"{name}_backward" for name in ("tanh", "sigmoid", "silu", "gelu", "threshold")},
     **{"is_nan": "isnan", "is_inf": "isinf", "sign_bit": "signbit", "log_sigmoid": "log_sigmoid_forward"},
+    "ldexp": "ldexp.Tensor",
     **{"clip": "clamp", "remainder": "remainder.Tensor", "round_decimals": "round.decimals", "roundeven": "round"},
     **{"add": "add.Tensor", "subtract": "sub.Tensor", "multiply": "mul.Tensor", "divide": "div.Tensor"},
     **{"pow": "pow.Tensor_Tensor", "copysign": "copysign.Tensor", "fmod": "fmod.Tensor", "where": "where.self"},
@@ -43,13 +45,14 @@ _NODES = {
     **{
         name: name.capitalize()
         for name in """relu sigmoid mish softplus softsign reciprocal tan sinh cosh asinh acosh atanh asin acos exp log
-        sqrt sin cos tanh atan erf abs ceil floor pow equal less greater where""".split()
+        sqrt sin cos tanh atan erf abs ceil floor pow equal less greater where sign""".split()
     },
     **{"add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "maximum": "Max", "minimum": "Min"},
     **{"roundeven": "Round", "less_equal": "LessOrEqual", "greater_equal": "GreaterOrEqual", "fmod": "Mod"},
     **{f"bitwise_{name.lower()}": f"Bitwise{name}" for name in ("And", "Or", "Xor")},
     **{"left_shift": "BitShift", "right_shift": "BitShift"},
     **{"elu": "Elu", "selu": "Selu", "celu": "Celu", "gelu": "Gelu", "silu": "Swish", "shrink": "Shrink"},
+    "swiglu": "SwiGLU",
     **{"leaky_relu": "LeakyRelu", "hardsigmoid": "HardSigmoid", "hardswish": "HardSwish"},
     **{"threshold": "ThresholdedRelu", "is_nan": "IsNaN", "is_inf": "IsInf"},
 }
@@ -57,6 +60,7 @@ _ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
     **{"leaky_relu": {"slope": "alpha"}, "elu": {"alpha": "alpha"}, "celu": {"alpha": "alpha"}},
     **{"selu": {"alpha": "alpha", "scale": "gamma"}, "silu": {"slope": "alpha"}, "threshold": {"bound": "alpha"}},
     **{"hardsigmoid": {"alpha": "alpha", "beta": "beta"}, "shrink": {"bias": "bias", "bound": "lambd"}},
+    "swiglu": {"slope": "alpha"},
     "is_inf": {"positive": "detect_positive", "negative": "detect_negative"},
 }
 """Attributes of ONNX's nodes by parameters."""
@@ -122,7 +126,7 @@ def _node(name: str) -> Any:
         values = _checked("ONNX", name, {**attributes, "approximate": ""}, given)
         made = {own: _number(values[parameter]) for parameter, own in attributes.items()}
         made |= {"approximate": _FLAG[values["approximate"]]} if "approximate" in values else {}
-        return Node(_NODES[name], operands, {**made, **_SET.get(name, {})}, opset=24)
+        return Node(_NODES[name], operands, {**made, **_SET.get(name, {})}, opset=28 if name == "swiglu" else 24)
 
     return node
 
@@ -140,4 +144,9 @@ def calls() -> Table:
 
 def nodes() -> Table:
     """Nodes of ONNX by the names of composites."""
-    return {name: [_node(name)] for name in _NODES}
+    return {**{name: [_node(name)] for name in _NODES}, "clip": [_clip]}
+
+
+def _clip(x: Operand, *, lower: float | None = None, upper: float | None = None) -> Node:
+    bounds = [None if each is None else np.array(each).astype(numpy_type(x.dtype)) for each in (lower, upper)]
+    return Node("Clip", [x, *bounds], opset=13)

@@ -86,6 +86,13 @@ def _batch_norm(
     return Call("_native_batch_norm_legit.no_stats", [x, scale, shift, True, 0.1, eps])
 
 
+@peer(CALLS, "batch_norm_in_training")
+def _batch_norm_in_training(*operands: Operand | None, momentum: float, unbiased: bool, eps: float = 1e-5) -> Call:
+    if not unbiased:
+        raise AbsentError("running variances are unbiased")
+    return Call("_native_batch_norm_legit_functional.default", [*operands, True, momentum, eps])
+
+
 def _reduction(name: str) -> Callable[..., Call]:
     """The peer of a reduction along several axes."""
 
@@ -242,3 +249,9 @@ def _recurrent_layer(
     last = (x.shape[1], r.shape[1])
     given = [x, whole, weights, biases is not None, 1, False, False]
     return Call(f"pdojo.{name}.default", given, shapes=[(x.shape[0], *last), last, last])
+
+
+@peer(CALLS, "shift")
+def _shift(sign: str, x: Operand, count: Operand | int) -> Call:
+    name = "bitwise_left_shift" if sign == "<<" else "bitwise_right_shift"
+    return Call(f"{name}.Tensor{'' if isinstance(count, Operand) else '_Scalar'}", [x, count])

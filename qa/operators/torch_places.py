@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qa.operators.peers import AbsentError, Call, Operand, peer
+from qa.operators.peers import AbsentError, Call, ElementType, Operand, peer
 from qa.operators.torch_calls import CALLS
 
 Places = NDArray[Any]
@@ -27,10 +27,20 @@ def _take_along(x: Operand, places: Places, axis: int) -> Call:
     return Call("gather.default", [x, axis, places])
 
 
+def _check_places(x: Operand, indices: Operand, axis: int) -> None:
+    if indices.dtype != "i64" or (indices.values < 0).any() or (indices.values >= x.shape[axis]).any():
+        raise AbsentError("indices are of i64, and those of elements")
+
+
+@peer(CALLS, "put_one_along")
+def _put_one_along(x: Operand, indices: Operand, updates: Operand, axis: int, accumulation: str | None = None) -> Call:
+    _check_places(x, indices, axis)
+    return Call("scatter_add.default" if accumulation else "scatter.src", [x, axis, indices, updates])
+
+
 @peer(CALLS, "pick_along")
-def _pick_along(x: Operand, indices: Operand, axis: int) -> Call:
-    if indices.dtype != "i64":
-        raise AbsentError("indices are of i64")
+def _pick_along(x: Operand, indices: Operand, axis: int, outside: float | None = None) -> Call:
+    _check_places(x, indices, axis)
     return Call("gather.default", [x, axis, indices])
 
 
@@ -127,11 +137,6 @@ def _flip(x: Operand, axis: int | Sequence[int] | None = None) -> Call:
     return Call("flip.default", [x, list(axes)])
 
 
-@peer(CALLS, "tile")
-def _tile(x: Operand, counts: Sequence[int]) -> Call:
-    return Call("repeat.default", [x, list(counts)])
-
-
 @peer(CALLS, "concatenate")
 def _concatenate(arrays: Sequence[Operand], axis: int = 0) -> Call:
     return Call("cat.default", [list(arrays), axis])
@@ -140,3 +145,81 @@ def _concatenate(arrays: Sequence[Operand], axis: int = 0) -> Call:
 @peer(CALLS, "soft_margin_gradient")
 def _soft_margin_gradient(x: Operand, y: Operand, gradient: Operand, *, reduction: str = "mean") -> Call:
     return Call("soft_margin_loss_backward.default", [gradient, x, y, _REDUCTIONS.index(reduction)])
+
+
+@peer(CALLS, "put")
+def _put(x: Operand, indices: Sequence[int], updates: Operand, axis: int = 0) -> Call:
+    start, step = indices[0], indices[1] - indices[0] if len(indices) > 1 else 1
+    if list(indices) != list(range(start, start + step * len(indices), step)) or start < 0 or step < 0:
+        raise AbsentError("places are evenly spaced")
+    if updates.shape != tuple(len(indices) if d == axis % x.rank else extent for d, extent in enumerate(x.shape)):
+        raise AbsentError("updates do not broadcast")
+    return Call("slice_scatter.default", [x, updates, axis, start, indices[-1] + 1, step])
+
+
+def _shuffled(name: str) -> Callable[..., Call]:
+    def call(x: Operand, size: int, *, depth_first: bool) -> Call:
+        if depth_first:
+            raise AbsentError("depth is the first part of the number of a channel")
+        return Call(name, [x, size])
+
+    return call
+
+
+peer(CALLS, "depth_to_space")(_shuffled("pixel_shuffle.default"))
+peer(CALLS, "space_to_depth")(_shuffled("pixel_unshuffle.default"))
+
+
+@peer(CALLS, "bitcast")
+def _bitcast(x: Operand, dtype: str) -> Call:
+    return Call("view.dtype", [x, ElementType(dtype)])
+
+
+@peer(CALLS, "strided")
+def _strided(x: Operand, shape: Sequence[int], strides: Sequence[int], first: int = 0) -> Call:
+    if min(strides) < 0:
+        raise AbsentError("strides are not negative")
+    return Call("as_strided_copy.default", [x, list(shape), list(strides), first])
+
+
+@peer(CALLS, "transpose")
+def _transpose(x: Operand, axes: Sequence[int] | None = None) -> Call:
+    return Call("permute.default", [x, list(range(x.rank))[::-1] if axes is None else list(axes)])
+
+
+@peer(CALLS, "expand_dims")
+def _expand_dims(x: Operand, axis: int | Sequence[int]) -> Call:
+    if not isinstance(axis, int):
+        raise AbsentError("it adds one axis")
+    return Call("unsqueeze.default", [x, axis])
+
+
+@peer(CALLS, "squeeze")
+def _squeeze(x: Operand, axis: int | Sequence[int] | None = None) -> Call:
+    if axis is None:
+        return Call("squeeze.default", [x])
+    return Call("squeeze.dim" if isinstance(axis, int) else "squeeze.dims", [x, axis])
+
+
+@peer(CALLS, "split")
+def _split(x: Operand, sizes: int | Sequence[int], axis: int = 0) -> Call:
+    parts = [x.shape[axis] // sizes] * sizes if isinstance(sizes, int) else list(sizes)
+    return Call("split_with_sizes.default", [x, parts, axis])
+
+
+def _same(name: str) -> Callable[..., Call]:
+    """The peer with the same arguments in the same order."""
+    return lambda *arguments: Call(name, arguments)
+
+
+for _name, _operator in {
+    "broadcast_to": "expand.default",
+    "diagonal": "diagonal_copy.default",
+    "frexp": "frexp.Tensor",
+    "next_after": "nextafter.default",
+    "put_diagonal": "diagonal_scatter.default",
+    "reshape": "view.default",
+    "tile": "repeat.default",
+    "unfold": "unfold_copy.default",
+}.items():
+    peer(CALLS, _name)(_same(_operator))

@@ -3,6 +3,7 @@
 from pdojo.build.operator import OPERATORS
 from pdojo.build.records import (
     attention,
+    bits,
     contractions,
     convolutions,
     indexing,
@@ -24,7 +25,7 @@ from pdojo.build.records import (
 )
 
 KINDS = (
-    *(attention, contractions, convolutions, indexing, lengths, losses, norms, optimisers, pools, quantising),
+    *(attention, bits, contractions, convolutions, indexing, lengths, losses, norms, optimisers, pools, quantising),
     *(recurrent, reductions, resizing, running, sampling, scalars, shapes, signals, softmax),
 )
 """The modules."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo import build
+from pdojo.build.attention import allowed_pairs as allowed
 from pdojo.build.attention import attention_gradient as gradient_of_attention
 from pdojo.build.attention import rotary_embedding as embedded
 from pdojo.build.operator import array, call, operator
@@ -105,6 +106,30 @@ def attention_gradient(
     shared = [of_scores.swapaxes(-1, -2) @ q, weights.swapaxes(-1, -2) @ gradient]
     groups = (q.shape[0], k.shape[1], -1)
     return [of_scores @ keys, *(each.reshape(*groups, *each.shape[2:]).sum(2) for each in shared)]
+
+
+@operator(
+    allowed,
+    call(3, 5, causal=True),
+    call(3, 7, past=4, causal=True, left=2),
+    call(4, 4, left=0, right=1),
+    call(1, 6, right=2),
+    call(3, 5, lengths=array("4", given=[5, 3, 0, 1]), right=2),
+    call(3, 5, past=None, lengths=array("2", given=[5, 3]), causal=True, left=1),
+    types=("i64",),
+)
+def allowed_pairs(
+    queries: int, keys: int, *, past: int | None = 0, lengths: Values | None = None, causal: bool = False,
+    left: int = -1, right: int = -1,
+) -> Values:  # fmt: skip
+    """Whether a query may attend to a key."""
+    counts = np.array([keys]) if lengths is None else lengths
+    found = np.zeros((len(counts), 1, queries, keys), np.bool_)
+    for b, i, j in np.ndindex(len(counts), queries, keys):
+        behind = j - i - (int(counts[b]) - queries if past is None else past)
+        near = (left < 0 or behind >= -left) and (right < 0 or behind <= right)
+        found[b, 0, i, j] = near and j < counts[b] and not (causal and behind > 0)
+    return found
 
 
 @operator(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo import build
+from pdojo.build import contractions
 from pdojo.build.operator import FLOATS, INTEGERS, array, call, operator
 
 Values = NDArray[Any]
@@ -46,6 +47,9 @@ def matmul(a: Values, b: Values) -> Values:
     call("abc->b", array("2 3 4")),
     call("i,j,k->kji", array("2"), array("3"), array("4")),
     call("ij,ij->", array("3 5"), array("3 5")),
+    call("...ij,...jk->...ik", array("2 1 3 5"), array("4 5 2")),
+    call("i...,i->...", array("3 2 4"), array("3")),
+    call("...,...->...", array(""), array("2 3")),
     types=(*FLOATS, *INTEGERS),
     ulps=24,
 )
@@ -74,3 +78,24 @@ def gemm(a: Values, b: Values, c: Values | None = None, *, alpha: float = 1, bet
 def det(x: Values) -> Values:
     """The determinant."""
     return np.linalg.det(x)
+
+
+@operator(
+    contractions.causal_conv_with_state,
+    call(array("2 3 5"), array("3 1 4"), array("3"), array("2 3 3")),
+    call(array("1 2 4"), array("2 1 3")),
+    call(array("2 1 3"), array("1 1 1"), array("1")),
+    call(array("1 2 1"), array("2 1 4"), None, array("1 2 3")),
+    results=("result", "state"),
+    ulps=16,
+)
+def causal_conv_with_state(
+    x: Values, weights: Values, bias: Values | None = None, state: Values | None = None
+) -> list[Values]:
+    """The convolution of each channel with its elements before, and the last elements."""
+    window = weights.shape[2]
+    past = np.zeros((*x.shape[:2], window - 1)) if state is None else state
+    joined = np.concatenate([past, x], 2)
+    seen = np.lib.stride_tricks.sliding_window_view(joined, window, 2)
+    sums = (seen * weights[:, 0, None, :]).sum(-1)
+    return [sums if bias is None else sums + bias[:, None], joined[:, :, x.shape[2] :]]

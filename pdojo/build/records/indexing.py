@@ -67,13 +67,18 @@ _TWICE = [2, 0, 2, -1, 0, 2]
     call(array("4"), _TWICE, array("6"), accumulation="min"),
     call(array("9 2"), [8, 1, 3, 0, 7, 5], array("6 2")),
     call(array("3 2"), [], array("0 2"), accumulation="+"),
+    *(call(array("2 5"), indices, array(f"1 {len(indices)}"), -1) for indices in ([1, 2], [1, 3], [3, 0, 4, 1, 2])),
+    *(call(array("2 5"), indices, array(f"2 {len(indices)}"), -1)
+      for indices in ([1, 2, 3], [0], [2, 3, 4], [0, 1, 2, 3, 4], [1, 3], [3, 2])),
     types=ANY,
-)
+)  # fmt: skip
 def put(
     x: Values, indices: Sequence[int], updates: Values, axis: int = 0, *, accumulation: str | None = None
 ) -> Values:
     """A copy with updates at indices along an axis."""
-    moved = joined(np.moveaxis(x, axis, 0), [np.array(indices, int)], np.moveaxis(updates, axis, 0), accumulation)
+    shape = [len(indices) if d == axis % x.ndim else extent for d, extent in enumerate(x.shape)]
+    rows = np.moveaxis(np.broadcast_to(updates, shape), axis, 0)
+    moved = joined(np.moveaxis(x, axis, 0), [np.array(indices, int)], rows, accumulation)
     return np.moveaxis(moved, 0, axis)
 
 
@@ -162,11 +167,64 @@ def put_at(x: Values, indices: Sequence[Values | None], values: Values, accumula
     call(array("5 4"), array("3 2", "i64", low=0, high=4), 1),
     call(array("4 5", given=[np.nan, np.inf, -np.inf, 0, 1] * 4), array("6 5", "i64", low=0, high=4), 0),
     call(array("2 3 1"), array("1 3 4", "i64", low=0, high=1), 2),
+    call(array("5 4"), array("3 2", "i64", low=0, high=4), 1, np.nan),
+    call(array("5 4"), array("3 2", "i64", given=[0, 3, -1, 4, 9, 1]), 1, np.nan),
+    call(array("4 3"), array("1 3", "i32", given=[-2, 2, 4]), 0, 7),
     types=ANY[:4],
 )
-def pick_along(x: Values, indices: Values, axis: int) -> Values:
+def pick_along(x: Values, indices: Values, axis: int, outside: float | None = None) -> Values:
     """The elements at computed indices of an axis."""
-    return take_along(x, indices.astype(int), axis)
+    inside = (indices >= 0) & (indices < x.shape[axis])
+    found = take_along(x, np.where(inside, indices, 0).astype(int), axis)
+    return found if outside is None else np.where(inside, found, outside)
+
+
+@operator(
+    indexing.put_one_along,
+    call(array("4 5"), array("4 1", "i64", low=0, high=5), array("4 1"), 1),
+    call(array("4 5"), array("4 1", "i64", low=0, high=5), array("4 1"), 1, "+"),
+    call(array("2 3 4"), array("2 1 4", "i64", low=0, high=3), array("2 1 4"), 1, "+"),
+    call(array("3 1"), array("1 1", "i64", given=[2]), array("1 1"), 0),
+    call(array("4 3"), array("4 1", "i32", given=[-1, 3, 1, 2]), array("4 1"), 1, "max"),
+)
+def put_one_along(x: Values, indices: Values, updates: Values, axis: int, accumulation: str | None = None) -> Values:
+    """A copy with an element of each row replaced or joined."""
+    inside = (indices >= 0) & (indices < x.shape[axis])
+    found = joined(x, _own(np.where(inside, indices, 0), axis), updates, accumulation)
+    return np.where(inside, found, np.nan)
+
+
+@operator(
+    indexing.write_sequences,
+    call(array("2 3 5 2"), array("2 3 2 2"), [3, 0], 2),
+    call(array("3 4"), array("3 3"), [0, 1, 0], 1),
+    call(array("2 4 1"), array("2 3 1"), [3, 2], 1, circular=True),
+    call(array("2 1 4 3"), array("2 1 6 3"), [1, 3], 2, circular=True),
+    call(array("1 3"), array("1 0"), [1], 1),
+    types=ANY,
+)
+def write_sequences(x: Values, updates: Values, starts: Sequence[int], axis: int, *, circular: bool = False) -> Values:
+    """A copy with the updates of each sequence from its start on."""
+    found = np.moveaxis(x.copy(), axis, 1)
+    for row, start, new in zip(found, starts, np.moveaxis(updates, axis, 1), strict=True):
+        row[(start + np.arange(len(new))) % len(row)] = new
+    return np.moveaxis(found, 1, axis)
+
+
+@operator(
+    indexing.reverse_sequences,
+    call(array("4 3"), [4, 1, 2], 0, 1),
+    call(array("3 5 2"), [5, 3, 1], 1, 0),
+    call(array("1 2"), [1, 1], 0, 1),
+    types=ANY,
+)
+def reverse_sequences(x: Values, lengths: Sequence[int], axis: int, batch: int) -> Values:
+    """A copy with the first elements of each sequence in reverse order."""
+    found = x.copy()
+    rows = np.moveaxis(found, (batch, axis), (0, 1))
+    for row, length in zip(rows, lengths, strict=True):
+        row[:length] = row[:length][::-1].copy()
+    return found
 
 
 @operator(

@@ -156,6 +156,28 @@ def batch_norm_with_statistics(
     return [found, *(each.reshape(-1) for each in statistics), x.var(others)]
 
 
+_RUNNING = array("3"), array("3", low=0.1, high=2)
+
+
+@operator(
+    norms.batch_norm_in_training,
+    call(array("2 3 4 5"), array("3"), array("3"), *_RUNNING, momentum=0.1, unbiased=True),
+    call(array("2 3 4"), array("3"), array("3"), *_RUNNING, momentum=0.25, unbiased=False, eps=0.1),
+    call(array("7 3"), None, None, *_RUNNING, momentum=1, unbiased=True),
+    results=("result", "mean", "inverse deviation", "running mean", "running variance"),
+    ulps=12,
+)
+def batch_norm_in_training(
+    x: Values, scale: Values | None, shift: Values | None, mean: Values, variance: Values, *, momentum: float,
+    unbiased: bool, eps: float = 1e-5,
+) -> list[Values]:  # fmt: skip
+    """The normalisation of each channel with the statistics of the batch, and the running statistics after it."""
+    found, average, inverse, _ = batch_norm_with_statistics(x, scale, shift, eps=eps)
+    spread = np.moveaxis(x, 1, 0).reshape(x.shape[1], -1).var(-1, ddof=int(unbiased))
+    moved = [old + momentum * (new - old) for old, new in ((mean, average), (variance, spread))]
+    return [found, average, inverse, *moved]
+
+
 @operator(
     build.batch_norm,
     *_BATCH[:2],

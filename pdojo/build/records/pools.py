@@ -195,6 +195,20 @@ def max_pool_with_places(
 
 
 @operator(
+    pools.by_columns,
+    call(array("2 5", low=0, high=48), (1, 2, 4, 6)),
+    call(array("9", low=0, high=120), (2, 1, 3, 4, 5)),
+    call(array("2 1 1", low=0, high=6), (1, 1, 6)),
+    types=("i64", "i32"),
+)
+def by_columns(index: Values, shape: Sequence[int]) -> Values:
+    """Flat indices as if the spatial axes were stored in the reverse order."""
+    n, c, *places = np.unravel_index(index, tuple(shape))
+    order = (*shape[:2], *reversed(shape[2:]))
+    return np.asarray(np.ravel_multi_index((n, c, *reversed(places)), order), index.dtype)
+
+
+@operator(
     pools.max_unpool,
     call(array("1 1 2 2"), array("1 1 2 2", "i64", given=[4, 4, 4, 4]), (1, 1, 3, 3)),
     call(array("1 1 2 2"), array("1 1 2 2", "i64", given=[5, 5, 5, 1]), (1, 1, 4, 4)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from pdojo.build import quantising
 from pdojo.build.operator import array, call, operator
+from pdojo.build.records.convolutions import conv
 
 Values = NDArray[Any]
 _TYPES = {"u8": np.uint8, "i8": np.int8, "u16": np.uint16, "i16": np.int16}
@@ -81,3 +83,96 @@ def quantize_by_range(x: Values) -> list[Values]:
 def requantize(sums: Values, factor: Values, scale: Values, zero: Values, dtype: str, computed: str) -> Values:
     """Sums of products in the scale and type of the result."""
     return _saturated(sums * (factor / scale), zero, dtype)
+
+
+_MATRICES = array("3 4", "u8"), array("4 2", "i8")
+_POINTS = array("", "u8", given=[100]), array("", "i8", given=[-3])
+_WINDOWS: dict[str, Any] = {"stride": (2, 1), "padding": [(1, 0), (0, 2)], "dilation": (1, 2), "groups": 2}
+
+
+def _along(values: Values | None, rank: int, axis: int) -> Values:
+    """A zero point, or a vector of them along an axis."""
+    whole = np.zeros(1, np.int64) if values is None else values.astype(np.int64 if values.dtype.kind in "iu" else float)
+    return whole.reshape([-1 if d == axis % rank else 1 for d in range(rank)]) if whole.ndim < 2 else whole
+
+
+@operator(
+    quantising.integer_matmul,
+    call(*_MATRICES),
+    call(*_MATRICES, *_POINTS),
+    call(*_MATRICES, _POINTS[0], array("2", "i8")),
+    call(*_MATRICES, array("3", "u8"), array("2", "i8")),
+    call(array("2 3 4", "i8"), array("4 2", "u8"), array("2 3 1", "i8"), array("1 2", "u8")),
+    call(array("1 1", "u8"), array("1 1", "u8"), None, array("1", "u8")),
+    types=("i32",),
+)
+def integer_matmul(a: Values, b: Values, a_zero: Values | None = None, b_zero: Values | None = None) -> Values:
+    """The product of integers minus their zero points."""
+    left, right = a - _along(a_zero, a.ndim, -2), b - _along(b_zero, b.ndim, -1)
+    return np.matmul(left, right).astype(np.int32)
+
+
+_IMAGES = array("2 4 5 6", "u8"), array("6 2 2 3", "i8")
+
+
+@operator(
+    quantising.integer_conv,
+    call(*_IMAGES, groups=2),
+    call(*_IMAGES, *_POINTS, **_WINDOWS),
+    call(*_IMAGES, _POINTS[0], array("6", "i8"), array("6", "i32"), **_WINDOWS),
+    call(array("1 1 4", "i8"), array("1 1 1", "u8"), array("", "i8"), stride=3),
+    types=("i32",),
+)
+def integer_conv(
+    x: Values, weights: Values, x_zero: Values | None = None, weights_zero: Values | None = None,
+    bias: Values | None = None, **windows: Any,
+) -> Values:  # fmt: skip
+    """The convolution of integers minus their zero points."""
+    left, right = x - _along(x_zero, x.ndim, 1), weights - _along(weights_zero, weights.ndim, 0)
+    return conv(left.astype(float), right.astype(float), bias, **windows).astype(np.int32)
+
+
+def _scaled(values: Sequence[float]) -> Any:
+    return array(str(len(values)) if len(values) > 1 else "", given=values)
+
+
+# Powers of 2 are exact, so that ties are the same in every element type.
+_RESULT = _scaled([64]), array("", "u8", given=[90])
+
+
+@operator(
+    quantising.quantised_matmul,
+    call(_MATRICES[0], _scaled([0.5]), _POINTS[0], _MATRICES[1], _scaled([0.25]), _POINTS[1], *_RESULT),
+    call(array("2 4", "i8"), _scaled([0.5]), array("", "i8", given=[9]), _MATRICES[1], _scaled([0.25, 2]),
+         array("2", "i8"), _scaled([256]), array("", "i8", given=[-5])),
+    call(_MATRICES[0], _scaled([0.5, 1, 0.25]), array("3", "u8"), _MATRICES[1], _scaled([0.25, 2]), array("2", "i8"),
+         *_RESULT),
+    types=("f32",),
+)  # fmt: skip
+def quantised_matmul(
+    a: Values, a_scale: Values, a_zero: Values, b: Values, b_scale: Values, b_zero: Values, scale: Values, zero: Values
+) -> Values:
+    """The product of quantised matrices."""
+    sums = integer_matmul(a, b, a_zero, b_zero)
+    factor = _along(a_scale, sums.ndim, -2) * _along(b_scale, sums.ndim, -1)
+    return requantize(sums, factor, scale, zero, _name(zero), "f32")
+
+
+@operator(
+    quantising.quantised_conv,
+    call(_IMAGES[0], _scaled([0.5]), _POINTS[0], _IMAGES[1], _scaled([0.25]), _POINTS[1], *_RESULT, **_WINDOWS),
+    call(_IMAGES[0], _scaled([0.5]), _POINTS[0], _IMAGES[1], _scaled([1, 2, 0.5, 1, 0.25, 4]), array("6", "i8"),
+         _scaled([256]), array("", "u8", given=[7]), array("6", "i32"), **_WINDOWS),
+    types=("f32",),
+)  # fmt: skip
+def quantised_conv(
+    x: Values, x_scale: Values, x_zero: Values, weights: Values, weights_scale: Values, weights_zero: Values,
+    scale: Values, zero: Values, bias: Values | None = None, **windows: Any,
+) -> Values:  # fmt: skip
+    """The convolution of quantised arrays."""
+    sums = integer_conv(x, weights, x_zero, weights_zero, bias, **windows)
+    return requantize(sums, x_scale * _along(weights_scale, sums.ndim, 1), scale, zero, _name(zero), "f32")
+
+
+def _name(zero: Values) -> str:
+    return next(name for name, kind in _TYPES.items() if zero.dtype == kind)

@@ -125,7 +125,7 @@ def _identity(op: NamedOperation) -> Sequence[AffineMap]:
     return [AffineMap.identity(output.get_num_dims())] * len(op.operands)
 
 
-def _cast(value: SSAValue, target: Attribute) -> SSAValue:
+def _cast(value: SSAValue, target: Attribute, *, unsigned: bool = False) -> SSAValue:
     """The element in the type in which the output accumulates, as MLIR's named operations cast it."""
     source = value.type
     if source == target:
@@ -134,13 +134,13 @@ def _cast(value: SSAValue, target: Attribute) -> SSAValue:
         cast = arith.ExtFOp if source.bitwidth < target.bitwidth else arith.TruncFOp
         return cast(value, target).result
     if isinstance(target, AnyFloat):
-        return arith.SIToFPOp(value, target).result
+        return (arith.UIToFPOp if unsigned else arith.SIToFPOp)(value, target).result
     assert is_integer_type(target)
     if isinstance(source, AnyFloat):
-        return arith.FPToSIOp(value, target).result
+        return (arith.FPToUIOp if unsigned else arith.FPToSIOp)(value, target).result
     assert is_integer_type(source)
-    narrow = source.bitwidth < target.bitwidth
-    return (arith.ExtSIOp if narrow else arith.TruncIOp)(value, target).result
+    widened = arith.ExtUIOp if unsigned else arith.ExtSIOp
+    return (widened if source.bitwidth < target.bitwidth else arith.TruncIOp)(value, target).result
 
 
 def _sum_of_products(a: SSAValue, b: SSAValue, total: SSAValue) -> Operation:
@@ -150,22 +150,25 @@ def _sum_of_products(a: SSAValue, b: SSAValue, total: SSAValue) -> Operation:
     return arith.AddiOp(total, arith.MuliOp(left, right))
 
 
+def _maker(of_floats: Maker | None, of_integers: Maker | None, output: SSAValue) -> Maker:
+    operation = of_floats if isinstance(output.type, AnyFloat) else of_integers
+    if operation is None:
+        raise ValueError(f"there is no such function of {output.type}")
+    return operation
+
+
 def _pooled(of_floats: Maker | None, of_integers: Maker) -> Body:
     def combine(a: SSAValue, window: SSAValue, total: SSAValue) -> Operation:
-        operation = of_floats if isinstance(total.type, AnyFloat) else of_integers
-        if operation is None:
-            raise ValueError(f"there is no such pooling of {total.type}")
-        return operation(total, _cast(a, total.type))
+        # Unsigned numbers, of which there are no floats, are widened as such.
+        return _maker(of_floats, of_integers, total)(total, _cast(a, total.type, unsigned=of_floats is None))
 
     return combine
 
 
-def _pointwise(of_floats: Maker, of_integers: Maker | None = None) -> Body:
+def _pointwise(of_floats: Maker | None, of_integers: Maker | None = None) -> Body:
     def combine(*elements: SSAValue) -> Operation:
         *operands, previous = elements
-        operation = of_floats if isinstance(previous.type, AnyFloat) else of_integers
-        if operation is None:
-            raise ValueError(f"there is no such function of {previous.type}")
+        operation = _maker(of_floats, of_integers, previous)
         return operation(*[_cast(operand, previous.type) for operand in operands])
 
     return combine
@@ -209,11 +212,17 @@ _POOLINGS: dict[str, Body] = {
     "max_unsigned": _pooled(None, arith.MaxUIOp),
     "min_unsigned": _pooled(None, arith.MinUIOp),
 }
+_KINDS = {
+    **dict.fromkeys(("nwc", "nhwc"), tuple(_POOLINGS)),
+    **dict.fromkeys(("ncw", "nchw"), ("sum", "max")),
+    "ndhwc": ("sum", "max", "min"),
+}
+"""The poolings that MLIR has of each layout of images."""
 _POINTWISE: dict[str, Body] = {
     "abs": _pointwise(math.AbsFOp),
     "ceil": _pointwise(math.CeilOp),
     "div": _pointwise(arith.DivfOp, arith.DivSIOp),
-    "div_unsigned": _pointwise(arith.DivfOp, arith.DivUIOp),
+    "div_unsigned": _pointwise(None, arith.DivUIOp),
     "erf": _pointwise(math.ErfOp),
     "floor": _pointwise(math.FloorOp),
     "negf": _pointwise(arith.NegfOp),
@@ -235,10 +244,10 @@ def _operations() -> Iterator[type[Operation]]:
         *_, image, window = name.split("_")
         output = image + "m" * window.endswith("m") if name.startswith("depthwise") else image.replace("c", "f")
         yield _named(name, _windows(image, window, output), _sum_of_products)
-    for image in ("nwc", "ncw", "nhwc", "nchw", "ndhwc"):
+    for image, kinds in _KINDS.items():
         window = "".join(x for x in image if x in "dhw")
-        for kind, combine in _POOLINGS.items():
-            yield _named(f"pooling_{image}_{kind}", _windows(image, window, image), combine)
+        for kind in kinds:
+            yield _named(f"pooling_{image}_{kind}", _windows(image, window, image), _POOLINGS[kind])
     for name, combine in _POINTWISE.items():
         yield _named(name, _identity, combine, inputs=2 if name in ("div", "div_unsigned", "powf") else 1)
 

@@ -93,6 +93,29 @@ def silu(x: Element, *, slope: float = 1) -> Element:
     return x / (exp(-x if slope == 1 else x * -slope) + 1)
 
 
+@composite(
+    lambda x, y, slope: x * exact_sigmoid(slope * x) * y,
+    Accuracy(2.5, 0.1),
+    domain=(-1e15, 1e15),
+    variants=[{"slope": 1.7}],
+)
+def swiglu(x: Element, y: Element, *, slope: float = 1) -> Element:
+    """`silu(x, slope) * y`."""
+    return silu(x, slope=slope) * y
+
+
+@composite(lambda x, alpha, beta: alpha * x + beta, Accuracy(0.5, 2.0), variants=[{"alpha": 1.5, "beta": -0.5}])
+def affine(x: Element, *, alpha: float = 1, beta: float = 0) -> Element:
+    """`alpha * x + beta`."""
+    return x * alpha + beta
+
+
+@composite(lambda x, alpha, beta: alpha * np.tanh(beta * x), Accuracy(3.0), variants=[{"alpha": 1.7159, "beta": 2 / 3}])
+def scaled_tanh(x: Element, *, alpha: float = 1, beta: float = 1) -> Element:
+    """`alpha * tanh(beta * x)`."""
+    return call("tanh", x * beta) * alpha
+
+
 def _softplus(x: NDArray[Any], beta: float, threshold: float | None) -> NDArray[Any]:
     found = exact_softplus(beta * x) / beta
     return found if threshold is None else np.where(beta * x > threshold, x, found)

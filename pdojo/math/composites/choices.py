@@ -115,3 +115,9 @@ def round_decimals(x: Element, *, decimals: int = 0) -> Element:
     if decimals < 0:
         return call("roundeven", x / scale) * scale
     return call("roundeven", x * scale) / scale
+
+
+@composite(lambda x, exponent: x * np.exp2(exponent), Accuracy(0.51), precision=Precision.DOUBLE)
+def ldexp(x: Element, exponent: Element) -> Element:
+    """`x * 2^exponent`."""
+    return x * call("exp2", exponent)

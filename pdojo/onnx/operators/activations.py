@@ -8,7 +8,6 @@ from math import prod
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.extents import broadcast_shape
-from pdojo.dialect.element_types import wide_type
 from pdojo.onnx.operators.arguments import FLOATS, axis_of, check_same_shapes, number_of
 from pdojo.onnx.operators.elementwise import unary
 from pdojo.onnx.operators.registry import Node, operator
@@ -52,8 +51,7 @@ def swiglu(node: Node) -> Array:
     """`swish(a) * b`."""
     a, b = node.array(0), node.array(1)
     check_same_shapes(node, [a, b])
-    gate = build.map("silu", build.cast(a, wide_type(a.dtype)), slope=node.attribute("alpha", 1.0))
-    return build.cast(gate * build.cast(b, gate.dtype), a.dtype)
+    return build.map("swiglu", a, b, slope=node.attribute("alpha", 1.0))
 
 
 @operator("Shrink")

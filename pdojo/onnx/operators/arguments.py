@@ -68,11 +68,6 @@ def optional(node: Node, operand: int) -> build.Array | None:
     return node.array(operand) if node.given(operand) else None
 
 
-def along(x: build.Array, axis: int, values: build.Array) -> build.Array:
-    """A vector as an array that broadcasts along `axis` of `x`."""
-    return build.reshape(values, [values.size if d == axis else 1 for d in range(x.rank)])
-
-
 def legacy_broadcast(node: Node, x: build.Array, y: build.Array) -> build.Array:
     """`y` with the axes that the attributes `broadcast` and `axis` of versions before 7 give it."""
     if node.opset >= 7:

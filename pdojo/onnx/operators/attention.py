@@ -7,7 +7,9 @@ from typing import Any
 
 from pdojo import build
 from pdojo.build import Array
+from pdojo.build.attention import allowed_pairs
 from pdojo.build.attention import rotary_embedding as embedded
+from pdojo.onnx.operators.arguments import optional
 from pdojo.onnx.operators.registry import Node, operator
 
 
@@ -20,24 +22,16 @@ def _by_head(x: Array, heads: int | None) -> Array:
 
 def _allowed(node: Node, queries: int, keys: int, past: int) -> Array | None:
     """The pairs of query and key that causality, the window and the lengths of sequences allow; None if all."""
-    found: list[Array] = []
-    lengths = build.reshape(node.array(6), (-1, 1, 1, 1)) if node.given(6) else None
-    # The position of query i is `distance` more than that of the key j with the same number.
-    i, j = build.iota((1, 1, queries, 1), "i64", 2), build.iota((1, 1, 1, keys), "i64", 3)
-    distance = i - j + (past if lengths is None or node.given(4) else lengths - queries)
-    if node.attribute("is_causal", 0):
-        found.append(distance >= 0)
-    left, right = node.attribute("left_window_size", -1), node.attribute("right_window_size", -1)
-    if left >= 0:
-        found.append(distance <= left)
-    if right >= 0:
-        found.append(distance >= -right)
-    if lengths is not None:
-        found.append(j < lengths)
-    together = None
-    for each in found:
-        together = each if together is None else together & each
-    return together
+    lengths = optional(node, 6)
+    return allowed_pairs(
+        queries,
+        keys,
+        past=past if lengths is None or node.given(4) else None,
+        lengths=lengths,
+        causal=bool(node.attribute("is_causal", 0)),
+        left=node.attribute("left_window_size", -1),
+        right=node.attribute("right_window_size", -1),
+    )
 
 
 def _mask(node: Node, keys: int) -> Array | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.build.array import storage_of
 from pdojo.model.element_types import element_type
 from pdojo.onnx.operators.arguments import element_of
 from pdojo.onnx.operators.registry import Node, operator
@@ -34,6 +33,4 @@ def cast_like(node: Node) -> Array:
 def bit_cast(node: Node) -> Array:
     """The same bits as another type of the same width."""
     x, kind = node.array(0), element_of(node, node.attribute("to"))
-    if storage_of(kind) == x.storage or {x.dtype, kind} <= {"i1", "i8", "u8"}:
-        return build.cast(x, kind)
-    return build.bitcast(x, kind)
+    return build.cast(x, kind) if {x.dtype, kind} <= {"i1", "i8", "u8"} else build.bitcast(x, kind)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pdojo import build
 from pdojo.build import Array, conv_gradients
-from pdojo.onnx.operators.arguments import along, integers, optional, scalar_of
+from pdojo.build.contractions import causal_conv_with_state
+from pdojo.onnx.operators.arguments import integers, optional
 from pdojo.onnx.operators.registry import Node, operator
 from pdojo.onnx.operators.windows import Ends, auto_pad, explicit, halves, padding, per_axis
 
 
-def convolved(node: Node, x: Array, weights: Array, bias: Array | None) -> Array:
-    """The convolution with the attributes of a node."""
+def windows_of(node: Node, x: Array, weights: Array) -> dict[str, Any]:
+    """The arguments of `build.conv` that are attributes of a node."""
     rank = x.rank - 2
     _check_window(node, weights)
     strides, dilations = per_axis(node, "strides", rank), per_axis(node, "dilations", rank)
     window = [(k - 1) * d + 1 for k, d in zip(weights.shape[2:], dilations, strict=True)]
     ends, groups = padding(node, x.shape[2:], window, strides), node.attribute("group", 1)
-    return build.conv(x, weights, bias, stride=strides, padding=ends, dilation=dilations, groups=groups)
+    return {"stride": strides, "padding": ends, "dilation": dilations, "groups": groups}
 
 
 def _check_window(node: Node, weights: Array) -> None:
@@ -28,19 +31,8 @@ def _check_window(node: Node, weights: Array) -> None:
 @operator("Conv")
 def conv(node: Node) -> Array:
     """The convolution."""
-    return convolved(node, node.array(0), node.array(1), optional(node, 2))
-
-
-@operator("ConvInteger")
-def conv_integer(node: Node) -> Array:
-    """The convolution of integers with zero points, in i32."""
-    x, weights = (build.cast(node.array(k), "i32") for k in (0, 1))
-    if node.given(2):
-        x = x - build.cast(scalar_of(node, 2), "i32")
-    if node.given(3):
-        zero = build.cast(node.array(3), "i32")
-        weights = weights - (along(weights, 0, zero) if zero.size > 1 else build.reshape(zero, ()))
-    return convolved(node, x, weights, None)
+    x, weights = node.array(0), node.array(1)
+    return build.conv(x, weights, optional(node, 2), **windows_of(node, x, weights))
 
 
 @operator("ConvTranspose")
@@ -89,13 +81,6 @@ def col2im(node: Node) -> Array:
 @operator("CausalConvWithState")
 def causal_conv(node: Node) -> tuple[Array, Array]:
     """The causal convolution of each channel: the state precedes the elements, whose last ones are the new state."""
-    x, weights = node.array(0), node.array(1)
-    before = weights.shape[2] - 1
-    past = node.array(3) if node.given(3) else build.constant(0, x.dtype, (*x.shape[:2], before))
-    joined = build.concatenate([past, x], 2)
-    found = build.conv(joined, weights, optional(node, 2), groups=x.shape[1])
-    kind = node.attribute("activation", "none")
-    if kind not in ("none", "silu", "swish"):
-        node.refuse(f"'{kind}' is no activation")
-    state = joined[:, :, joined.shape[2] - before :]
+    found, state = causal_conv_with_state(node.array(0), node.array(1), optional(node, 2), optional(node, 3))
+    kind = node.choice("activation", ("none", "silu", "swish"))
     return (found if kind == "none" else build.silu(found)), state

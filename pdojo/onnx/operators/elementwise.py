@@ -8,7 +8,7 @@ from functools import reduce
 import numpy as np
 
 from pdojo import build
-from pdojo.build import Array
+from pdojo.build import Array, bits
 from pdojo.onnx.operators.arguments import FLOATS, check_same_shapes, legacy_broadcast, scalar_of
 from pdojo.onnx.operators.registry import Node, operator
 
@@ -89,18 +89,7 @@ def power(node: Node) -> Array:
         return build.map("pow", x, build.cast(y, x.dtype))
     if x.dtype in FLOATS or y.dtype in FLOATS:
         return build.cast(build.map("pow", build.cast(x, "f64"), build.cast(y, "f64")), x.dtype)
-    return _integer_power(x, y)
-
-
-def _integer_power(x: Array, y: Array) -> Array:
-    """The power modulo 2^bits, by repeated squaring; negative exponents count as unsigned ones."""
-    bits = int(y.dtype[1:])
-    exponent = build.cast(y, f"u{bits}")
-    result = build.constant(1, x.dtype, build.map("select", exponent == 0, x, x).shape)
-    for _ in range(bits):
-        result = build.where((exponent & 1) == 1, result * x, result)
-        x, exponent = x * x, exponent >> 1
-    return result
+    return bits.integer_power(x, y)
 
 
 def _fold(name: str, function: Callable[[Array, Array], Array]) -> None:

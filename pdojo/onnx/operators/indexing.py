@@ -49,8 +49,7 @@ def gather_elements(node: Node) -> Array:
     _check_rank(node, 1, x.rank)
     extent = x.shape[axis]
     if prod(node.value(1).shape) > MOST_ENTRIES and extent <= _COMPARED:
-        indices = node.array(1)
-        return indexing.pick_along(x, build.where(indices < 0, indices + extent, indices), axis)
+        return indexing.pick_along(x, indexing.from_start(node.array(1), extent), axis)
     return indexing.take_along(x, indexing.places_of(node.static(1), extent), axis)
 
 
@@ -108,15 +107,8 @@ def tensor_scatter(node: Node) -> Array:
     x, updates = node.array(0), node.array(1)
     axis = axis_of(node, node.attribute("axis", -2), x.rank)
     starts = integers(node, 2) if node.given(2) else [0] * x.shape[0]
-    rows: list[Array] = []
-    for k, start in enumerate(starts):
-        places = [start + i for i in range(updates.shape[axis])]
-        if node.choice("mode", ("linear", "circular")) == "circular":
-            places = [place % x.shape[axis] for place in places]
-        elif places and places[-1] >= x.shape[axis]:
-            node.refuse(f"sequence {k} ends behind the cache of {x.shape[axis]} elements")
-        rows.append(build.put(x[k : k + 1], places, updates[k : k + 1], axis))
-    return build.concatenate(rows, 0)
+    is_circular = node.choice("mode", ("linear", "circular")) == "circular"
+    return indexing.write_sequences(x, updates, starts, axis, circular=is_circular)
 
 
 @operator("Compress")

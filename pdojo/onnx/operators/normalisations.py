@@ -5,6 +5,7 @@ from __future__ import annotations
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.extents import broadcast_shape
+from pdojo.build.norms import batch_norm_in_training
 from pdojo.onnx.operators.arguments import axis_of, optional
 from pdojo.onnx.operators.registry import Node, operator
 
@@ -21,12 +22,10 @@ def batch_normalization(node: Node) -> Array | tuple[Array, ...]:
         node.refuse("the attribute 'spatial' is 0: statistics of every activation")
     if not training:
         return build.batch_norm(x, scale, shift, statistics=(mean, variance), axis=min(1, x.rank - 1), eps=eps)
-    found, of_mean, _, of_variance = build.batch_norm_with_statistics(x, scale, shift, eps=eps)
-    running = [
-        build.cast(old * momentum + build.cast(new, old.dtype) * (1 - momentum), old.dtype)
-        for old, new in zip((mean, variance), (of_mean, of_variance), strict=True)
-    ]
-    return found, *running
+    found, *_, running, spread = batch_norm_in_training(
+        x, scale, shift, mean, variance, momentum=1 - momentum, unbiased=False, eps=eps
+    )
+    return found, build.cast(running, mean.dtype), build.cast(spread, variance.dtype)
 
 
 @operator("InstanceNormalization")

@@ -39,23 +39,7 @@ def max_pool(node: Node) -> Array | tuple[Array, Array]:
         return build.pool("max", x, **arguments)
     places = build.reshape(build.iota((x.size,), "i64"), x.shape)
     found, index = pools.max_pool_with_places(x, places=places, **arguments)
-    return found, _in_columns(index, x.shape) if node.attribute("storage_order", 0) else index
-
-
-def _in_columns(index: Array, shape: Sequence[int]) -> Array:
-    """Flat indices as if the spatial axes were stored in the reverse order."""
-    total, stride, rest = build.constant(0, "i64", index.shape), 1, index
-    inner = 1
-    for extent in shape[2:]:
-        inner *= extent
-    places: list[Array] = []
-    for extent in reversed(shape[2:]):
-        places.append(rest % extent)
-        rest = rest // extent
-    for extent, place in zip(shape[2:], reversed(places), strict=True):
-        total = total + place * stride
-        stride *= extent
-    return rest * inner + total
+    return found, pools.by_columns(index, x.shape) if node.attribute("storage_order", 0) else index
 
 
 @operator("AveragePool")

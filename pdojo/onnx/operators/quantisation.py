@@ -5,10 +5,9 @@ from __future__ import annotations
 from pdojo import build
 from pdojo.build import Array, quantising
 from pdojo.dialect.element_types import wide_type
-from pdojo.errors import UsageError
 from pdojo.model.element_types import element_type
-from pdojo.onnx.operators.arguments import along, axis_of, element_of, scalar_of
-from pdojo.onnx.operators.convolutions import convolved
+from pdojo.onnx.operators.arguments import axis_of, element_of, optional, scalar_of
+from pdojo.onnx.operators.convolutions import windows_of
 from pdojo.onnx.operators.registry import Node, operator
 
 
@@ -25,7 +24,7 @@ def _fitting(node: Node, x: Array, values: Array) -> Array:
     if values.shape != wanted:
         node.contradicts(f"scales or zero points have shape {list(values.shape)}, not {list(wanted)}")
     if not block:
-        return along(x, axis, build.reshape(values, (-1,)))
+        return quantising.along(build.reshape(values, (-1,)), x, axis)
     repeated = build.repeat(values, block, axis)
     return repeated[tuple(slice(0, extent) for extent in x.shape)]
 
@@ -66,43 +65,33 @@ def dynamic_quantize(node: Node) -> tuple[Array, Array, Array]:
     return quantising.quantize_by_range(node.array(0))
 
 
-def _centred(node: Node, operand: int, zero: int, *, axis: int | None) -> Array:
-    """A quantised operand minus its zero point, in i32; a vector of zero points is along `axis`."""
-    x, point = build.cast(node.array(operand), "i32"), build.cast(node.array(zero), "i32")
-    return x - (build.reshape(point, ()) if point.size == 1 else _aligned(x, point, axis))
-
-
-def _aligned(x: Array, values: Array, axis: int | None) -> Array:
-    if axis is None or values.rank != 1:
-        return values
-    if not -x.rank <= axis < x.rank or x.shape[axis] != values.size:
-        raise UsageError(f"{values.size} scales or zero points do not fit an array of shape {list(x.shape)}")
-    return along(x, axis % x.rank, values)
-
-
-def _requantised(node: Node, sums: Array, factor: Array, scale: int, zero: int) -> Array:
-    """Sums of products in the scale and type of the result."""
-    return quantising.requantize(
-        sums, factor, scalar_of(node, scale), scalar_of(node, zero), _element(node, zero), wide_type(factor.dtype)
-    )
-
-
 @operator("QLinearMatMul")
 def quantised_matmul(node: Node) -> Array:
     """The product of quantised matrices."""
-    a, b = _centred(node, 0, 2, axis=-2), _centred(node, 3, 5, axis=-1)
-    sums = build.matmul(a, b)
-    left, right = node.array(1), node.array(4)
-    left = _aligned(sums, left, -2) if left.size > 1 else build.reshape(left, ())
-    right = _aligned(sums, right, -1) if right.size > 1 else build.reshape(right, ())
-    return _requantised(node, sums, left * right, 6, 7)
+    last = (scalar_of(node, k) for k in (6, 7))
+    return quantising.quantised_matmul(*(node.array(k) for k in range(6)), *last)
 
 
 @operator("QLinearConv")
 def quantised_conv(node: Node) -> Array:
-    """The convolution of quantised arrays; the bias is in the scale of the products."""
-    x, weights = _centred(node, 0, 2, axis=None), _centred(node, 3, 5, axis=0)
-    sums = convolved(node, x, weights, node.array(8) if node.given(8) else None)
-    scale = node.array(4)
-    factor = scalar_of(node, 1) * (along(sums, 1, scale) if scale.size > 1 else build.reshape(scale, ()))
-    return _requantised(node, sums, factor, 6, 7)
+    """The convolution of quantised arrays."""
+    x, weights = node.array(0), node.array(3)
+    x_scale, x_zero, scale, zero = (scalar_of(node, k) for k in (1, 2, 6, 7))
+    windows, of_weights = windows_of(node, x, weights), (node.array(4), node.array(5))
+    return quantising.quantised_conv(
+        x, x_scale, x_zero, weights, *of_weights, scale, zero, optional(node, 8), **windows
+    )
+
+
+@operator("MatMulInteger")
+def integer_matmul(node: Node) -> Array:
+    """The product of matrices of integers with zero points, in i32."""
+    return quantising.integer_matmul(node.array(0), node.array(1), optional(node, 2), optional(node, 3))
+
+
+@operator("ConvInteger")
+def integer_conv(node: Node) -> Array:
+    """The convolution of integers with zero points, in i32."""
+    x, weights = node.array(0), node.array(1)
+    zero = scalar_of(node, 2) if node.given(2) else None
+    return quantising.integer_conv(x, weights, zero, optional(node, 3), **windows_of(node, x, weights))

@@ -9,6 +9,7 @@ from typing import Any
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.recurrent import Function, linear_attention_network, recurrent_layer
+from pdojo.math.composites import COMPOSITES
 from pdojo.onnx.operators.arguments import optional
 from pdojo.onnx.operators.registry import Node, operator
 
@@ -18,25 +19,24 @@ _DEFAULTS: dict[str, tuple[float | None, float | None]] = {
     **{"scaledtanh": (None, None), "affine": (None, None)},
 }
 """Activations with parameters alpha and beta, and their defaults, which are those of the operators of these names."""
+_FUNCTIONS = {
+    **{name: name for name in ("relu", "tanh", "sigmoid", "softsign", "softplus", "affine", "hardsigmoid", "elu")},
+    **{"leakyrelu": "leaky_relu", "scaledtanh": "scaled_tanh"},
+}
+"""Functions of `build.map` by activations; the parameter of `leaky_relu` is the slope."""
 
 
 def _activation(node: Node, name: str, alpha: float, beta: float) -> Function:
-    functions: dict[str, Function] = {
-        "relu": build.relu,
-        "tanh": build.tanh,
-        "sigmoid": build.sigmoid,
-        "softsign": partial(build.map, "softsign"),
-        "softplus": build.softplus,
-        "affine": lambda x: x * alpha + beta,
-        "leakyrelu": lambda x: build.leaky_relu(x, alpha),
-        "thresholdedrelu": lambda x: build.where(x >= alpha, x, 0),
-        "scaledtanh": lambda x: build.tanh(x * beta) * alpha,
-        "hardsigmoid": partial(build.map, "hardsigmoid", alpha=alpha, beta=beta),
-        "elu": lambda x: build.elu(x, alpha),
-    }
-    if name.lower() not in functions:
+    word = name.lower()
+    if word == "thresholdedrelu":
+        # Unlike the operator of this name, the activation keeps an element at the bound.
+        return lambda x: build.where(x >= alpha, x, 0)
+    if word not in _FUNCTIONS:
         node.refuse(f"'{name}' is no activation")
-    return functions[name.lower()]
+    if word not in _DEFAULTS:
+        return partial(build.map, _FUNCTIONS[word])
+    known, given = COMPOSITES[_FUNCTIONS[word]].parameters, {"alpha": alpha, "slope": alpha, "beta": beta}
+    return partial(build.map, _FUNCTIONS[word], **{own: value for own, value in given.items() if own in known})
 
 
 def _activations(node: Node, defaults: Sequence[str], directions: int) -> list[list[Function]]:

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from pdojo import build
-from pdojo.build import Array
+from pdojo.build import Array, indexing, shapes
 from pdojo.build.extents import broadcast_shape
 from pdojo.onnx.operators.arguments import axis_of, integers, integers_of, number_of
 from pdojo.onnx.operators.registry import Known, Node, Value, operator
@@ -187,25 +187,15 @@ def center_crop_pad(node: Node) -> Array:
 @operator("DepthToSpace")
 def depth_to_space(node: Node) -> Array:
     """Channels moved into blocks of the image."""
-    x, size = node.array(0), node.attribute("blocksize")
-    n, channels, height, width = x.shape
-    depth = channels // (size * size)
-    if node.choice("mode", ("DCR", "CRD")) == "DCR":
-        moved = build.transpose(build.reshape(x, (n, size, size, depth, height, width)), (0, 3, 4, 1, 5, 2))
-    else:
-        moved = build.transpose(build.reshape(x, (n, depth, size, size, height, width)), (0, 1, 4, 2, 5, 3))
-    return build.reshape(moved, (n, depth, height * size, width * size))
+    is_first = node.choice("mode", ("DCR", "CRD")) == "DCR"
+    return shapes.depth_to_space(node.array(0), node.attribute("blocksize"), depth_first=is_first)
 
 
 @operator("SpaceToDepth")
 def space_to_depth(node: Node) -> Array:
     """Blocks of the image moved into channels."""
-    x, size = node.array(0), node.attribute("blocksize")
-    n, channels, height, width = x.shape
-    blocks = build.reshape(x, (n, channels, height // size, size, width // size, size))
-    channel_first = node.choice("mode", ("DCR", "CRD")) == "CRD"
-    moved = build.transpose(blocks, (0, 1, 3, 5, 2, 4) if channel_first else (0, 3, 5, 1, 2, 4))
-    return build.reshape(moved, (n, channels * size * size, height // size, width // size))
+    is_first = node.choice("mode", ("DCR", "CRD")) == "DCR"
+    return shapes.space_to_depth(node.array(0), node.attribute("blocksize"), depth_first=is_first)
 
 
 @operator("Shape")
@@ -233,10 +223,4 @@ def reverse_sequence(node: Node) -> Array:
     time, batch = int(node.attribute("time_axis", 0)), int(node.attribute("batch_axis", 1))
     if x.rank < 2 or {time, batch} != {0, 1} or len(lengths) != x.shape[batch]:
         node.contradicts(f"{len(lengths)} lengths, and axes {time} and {batch}, do not fit an array {list(x.shape)}")
-    parts: list[Array] = []
-    count = x.shape[time]
-    for k, length in enumerate(lengths):
-        row = x[tuple(slice(k, k + 1) if d == batch else slice(None) for d in range(x.rank))]
-        first, rest = build.split(row, [length, count - length], time)
-        parts.append(build.concatenate([build.flip(first, time), rest], time))
-    return build.concatenate(parts, batch)
+    return indexing.reverse_sequences(x, lengths, time, batch)

@@ -80,8 +80,7 @@ def _compared(call: Call, x: Array, axis: int, index: Array) -> Array:
     extent = x.shape[axis]
     if not index.rank or extent > MOST_COMPARED or not is_float(x.dtype):
         call.refuse(f"indices of {extent} elements of type {x.dtype} are computed")
-    found = indexing.pick_along(x, index, axis)
-    return build.where((index >= 0) & (index < extent), found, nan)
+    return indexing.pick_along(x, index, axis, nan)
 
 
 @aten("index_put.default", "_unsafe_index_put.default", static=[1])
@@ -115,21 +114,13 @@ def scatter_add(call: Call, x: Array, dim: int, index: torch.Tensor | Array, src
 def _put(
     call: Call, x: Array, dim: int, index: torch.Tensor | Array, updates: Array, accumulation: Accumulation | None
 ) -> Array:
+    if not x.rank or not index.shape:
+        call.refuse("an array without dimensions")
+    axis = dim % x.rank
+    part = updates[tuple(slice(0, extent) for extent in index.shape)]
     if isinstance(index, Array):
-        return _marked(call, x, dim, index, updates, accumulation)
-    return _scattered(call, x, dim, index, updates, accumulation)
-
-
-def _marked(call: Call, x: Array, dim: int, index: Array, updates: Array, accumulation: Accumulation | None) -> Array:
-    """The array with an element at one computed index of each row replaced or added; NaN if there is none."""
-    axis = dim % max(x.rank, 1)
-    row = tuple(1 if d == axis else extent for d, extent in enumerate(x.shape))
-    if not x.rank or index.shape != row or not is_float(x.dtype):
-        call.refuse(f"indices of shape {list(index.shape)} of an array {list(x.shape)} of type {x.dtype} are computed")
-    part = updates[tuple(slice(0, extent) for extent in row)]
-    new = x + part if accumulation else build.broadcast_to(part, x.shape)
-    found = build.where(build.iota(x.shape, index.dtype, axis) == index, new, x)
-    return build.where((index >= 0) & (index < x.shape[axis]), found, nan)
+        return indexing.put_one_along(x, index, part, axis, accumulation)
+    return indexing.put_along(x, _places(call, index, x.shape[axis]), part, axis, accumulation)
 
 
 _REDUCTIONS: dict[str, Accumulation] = {"sum": "+", "prod": "*", "amax": "max", "amin": "min"}
@@ -142,14 +133,4 @@ def scatter_reduce(
     """The array with elements at known indices of an axis joined."""
     if reduce not in _REDUCTIONS or not include_self:
         call.refuse(f"reduction '{reduce}'{' without the elements of the array' * (not include_self)}")
-    return _scattered(call, x, dim, index, src, _REDUCTIONS[reduce])
-
-
-def _scattered(
-    call: Call, x: Array, dim: int, index: torch.Tensor, updates: Array, accumulation: Accumulation | None
-) -> Array:
-    if not x.rank or not index.dim():
-        call.refuse("an array without dimensions")
-    places = _places(call, index, x.shape[dim % x.rank])
-    part = updates[tuple(slice(0, extent) for extent in index.shape)]
-    return indexing.put_along(x, places, part, dim % x.rank, accumulation)
+    return _put(call, x, dim, index, src, _REDUCTIONS[reduce])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 import torch
 
 from pdojo import build
 from pdojo.build import Array
+from pdojo.build.norms import batch_norm_in_training
 from pdojo.dialect.element_types import wide_type
 from pdojo.torch.element_types import TENSORS
 from pdojo.torch.operators.registry import Call, aten
@@ -69,19 +69,11 @@ def batch_norm_with_update(
     training: bool,
     momentum: float,
     eps: float,
-) -> list[Array | None]:
+) -> Sequence[Array | None]:
     """`batch_norm_of_batch` with the running statistics after the batch; `batch_norm` if not in training."""
     if not training:
         return [*batch_norm(call, x, scale, shift, mean, variance, momentum, eps), mean, variance]
-    found, average, inverse, spread = build.batch_norm_with_statistics(x, scale, shift, eps=eps)
-    count = prod(x.shape) // x.shape[1]
-    unbiased = spread * count / (count - 1)
-    return [found, average, inverse, _moved(mean, average, momentum), _moved(variance, unbiased, momentum)]
-
-
-def _moved(old: Array, new: Array, momentum: float) -> Array:
-    """A running statistic after a batch."""
-    return build.cast(old, new.dtype) * (1 - momentum) + new * momentum
+    return batch_norm_in_training(x, scale, shift, mean, variance, momentum=momentum, unbiased=True, eps=eps)
 
 
 @aten("_fused_rms_norm.default")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from pdojo import build
-from pdojo.build import Array
+from pdojo.build import Array, bits
 from pdojo.build.array import is_unsigned
 from pdojo.dialect.element_types import is_float
 from pdojo.torch.operators.registry import PROMOTION, Call, aten, pointwise, promoted
@@ -53,6 +51,7 @@ for _name in ("Tensor", "Scalar"):
     pointwise(f"div.{_name}", partial(build.map, "/"), PROMOTION.INT_TO_FLOAT)
     pointwise(f"copysign.{_name}", partial(build.map, "copysign"), PROMOTION.INT_TO_FLOAT)
 pointwise("hypot.default", partial(build.map, "hypot"))
+pointwise("ldexp.Tensor", partial(build.map, "ldexp"), PROMOTION.INT_TO_FLOAT)
 
 
 # Division of whole numbers
@@ -146,28 +145,11 @@ pointwise("logical_not.default", lambda x: ~_truth(x), PROMOTION.NO_OPMATH)
 pointwise("bitwise_not.default", lambda x: ~x)
 
 
-def _shift(sign: str) -> Callable[..., Array]:
-    """A shift; If the count is negative or above the width, PyTorch's result is that of a shift by all bits."""
-
-    def shifted(x: Any, count: Any) -> Array:
-        dtype = (x if isinstance(x, Array) else count).dtype
-        most, signs = int(dtype[1:]) - 1, sign == ">>" and not is_unsigned(dtype)
-        if not isinstance(count, Array):
-            if 0 <= count <= most:
-                return build.map(sign, x, count)
-            return build.map(sign, x, most) if signs else x * 0
-        inside = (count >= 0) & (count <= most)
-        found = build.map(sign, x, build.where(inside, count, most))
-        return found if signs else build.where(inside, found, 0)
-
-    return shifted
-
-
 for _name, _sign in {"left": "<<", "right": ">>"}.items():
     for _overload in ("Tensor", "Tensor_Scalar", "Scalar_Tensor"):
-        pointwise(f"bitwise_{_name}_shift.{_overload}", _shift(_sign))
-    pointwise(f"__{_name[0]}shift__.Tensor", _shift(_sign))
-    pointwise(f"__{_name[0]}shift__.Scalar", _shift(_sign))
+        pointwise(f"bitwise_{_name}_shift.{_overload}", partial(bits.shift, _sign))
+    pointwise(f"__{_name[0]}shift__.Tensor", partial(bits.shift, _sign))
+    pointwise(f"__{_name[0]}shift__.Scalar", partial(bits.shift, _sign))
 
 for _name in ("isnan", "isinf"):
     pointwise(
@@ -213,43 +195,5 @@ def clamp(call: Call, x: Array, min: Any = None, max: Any = None) -> Array:
     return build.clip(u, low, high)
 
 
-@aten("nextafter.default", pointwise=True)
-def nextafter(call: Call, x: Array, y: Array) -> Array:
-    """The next number of the element type from `x` towards `y`."""
-    if x.dtype not in ("f32", "f64") or y.dtype != x.dtype:
-        call.refuse("kernels compute the next number of f32 and f64 only")
-    kind = "i32" if x.dtype == "f32" else "i64"
-    shape = build.map("+", x, y).shape
-    x, y = build.broadcast_to(x, shape), build.broadcast_to(y, shape)
-    bits = build.bitcast(x, kind)
-    # The bits of numbers of one sign are in the order of their size.
-    step = build.where((y > x) == (x > 0), build.constant(1, kind, shape), -1)
-    least = build.map("copysign", build.bitcast(build.constant(1, kind, shape), x.dtype), y)
-    moved = build.where(x == 0, least, build.bitcast(bits + step, x.dtype))
-    return build.where(x == y, y, build.where((x != x) | (y != y), x + y, moved))
-
-
-@aten("frexp.Tensor", pointwise=True)
-def frexp(call: Call, x: Array) -> tuple[Array, Array]:
-    """Mantissas from 0.5 to 1, and the exponents of 2 with which they give the elements."""
-    if x.dtype == "f64":
-        call.refuse("kernels compute mantissas of f16, bf16 and f32 only")
-    # f64 has no subnormal numbers that are those of a smaller type.
-    u = build.cast(build.cast(x, "f32"), "f64")
-    bits = build.bitcast(u, "i64")
-    exponent = ((bits >> 52) & 0x7FF) - 1022
-    mantissa = build.bitcast((bits & ~(0x7FF << 52)) | (1022 << 52), "f64")
-    is_plain = (u != 0) & (abs(u) < math.inf)
-    return (
-        build.cast(build.cast(build.where(is_plain, mantissa, u), "f32"), x.dtype),
-        build.cast(build.where(is_plain, exponent, 0), "i32"),
-    )
-
-
-@aten("ldexp.Tensor", pointwise=True)
-def ldexp(call: Call, x: Array, exponent: Array) -> Array:
-    """`x * 2^exponent`; computed in f64, where no power that fits the result overflows."""
-    if call.dtype == "f64":
-        call.refuse("kernels compute it for f16, bf16 and f32 only")
-    scale = build.map("exp2", build.cast(exponent, "f64"))
-    return build.cast(build.cast(build.cast(x, "f64") * scale, "f32"), call.dtype)
+pointwise("nextafter.default", bits.next_after, PROMOTION.NO_OPMATH)
+aten("frexp.Tensor", pointwise=True)(lambda call, x: bits.frexp(x))

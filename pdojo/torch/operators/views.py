@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pdojo import build
-from pdojo.build import Array
-from pdojo.build.array import is_unsigned
+from pdojo.build import Array, shapes, tables
 from pdojo.build.indexing import triangle
-from pdojo.dialect.affine import Expr, const, var
-from pdojo.dialect.view.nest import Index
 from pdojo.torch.element_types import memory_order
 from pdojo.torch.operators.registry import Call, aten
 
@@ -82,31 +79,13 @@ def split(call: Call, x: Array, _: object, dim: int = 0) -> list[Array]:
 @aten("diagonal.default", "diagonal_copy.default")
 def diagonal(call: Call, x: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
     """A diagonal of two axes, as the last axis."""
-    return x.view(call.shape, _diagonal(x, offset, dim1, dim2))
-
-
-def _diagonal(x: Array, offset: int, dim1: int, dim2: int) -> list[Expr]:
-    """The index of an array over the iterations of a diagonal."""
-    index: list[Expr] = []
-    last, others = var(x.rank - 2), iter(range(x.rank))
-    for d in range(x.rank):
-        if d == dim1 % x.rank:
-            index.append(last + max(-offset, 0))
-        elif d == dim2 % x.rank:
-            index.append(last + max(offset, 0))
-        else:
-            index.append(var(next(others)))
-    return index
+    return tables.diagonal(x, offset, dim1, dim2)
 
 
 @aten("unfold.default", "unfold_copy.default")
 def unfold(call: Call, x: Array, dimension: int, size: int, step: int) -> Array:
     """Windows of an axis, with the elements of each window along a new last axis."""
-    if not x.rank:
-        return build.broadcast_to(x, call.shape)
-    axis = dimension % x.rank
-    index = [var(d) * step + var(x.rank) if d == axis else var(d) for d in range(x.rank)]
-    return x.view(call.shape, index)
+    return shapes.unfold(x, dimension, size, step) if x.rank else build.broadcast_to(x, call.shape)
 
 
 @aten("as_strided.default", "as_strided_copy.default")
@@ -119,29 +98,15 @@ def as_strided(
     if operand is None or order is None:
         call.refuse("the elements of its operand are not side by side")
     first = 0 if storage_offset is None else storage_offset - int(operand.storage_offset())
-    last = first + sum((extent - 1) * step for extent, step in zip(size, stride, strict=True))
-    if first < 0 or last >= x.size:
-        call.refuse("it reads memory beyond its operand")
-    place = const(first)
-    for d, (extent, step) in enumerate(zip(size, stride, strict=True)):
-        place = place + var(d) * step if extent > 1 else place
-    return build.reshape(build.transpose(x, order), (x.size,)).view(tuple(size), [place])
+    return shapes.strided(build.transpose(x, order), size, stride, first)
 
 
 @aten("view.dtype")
 def bits(call: Call, x: Array, dtype: object) -> Array:
     """The same bits as another element type of the same width."""
-    if x.dtype == call.dtype:
-        return x
-    if x.dtype[1:] != call.dtype[1:] and "bf16" not in (x.dtype, call.dtype):
-        call.refuse("its element types differ in width")
-    if "i1" in (x.dtype, call.dtype):
+    if x.dtype != call.dtype and "i1" in (x.dtype, call.dtype):
         call.refuse("the bits of bool are no number")
-    return build.cast(x, call.dtype) if _are_integers(x.dtype, call.dtype) else build.bitcast(x, call.dtype)
-
-
-def _are_integers(*dtypes: str) -> bool:
-    return all(is_unsigned(dtype) or dtype.startswith("i") for dtype in dtypes)
+    return build.bitcast(x, call.dtype)
 
 
 @aten("flip.default")
@@ -188,26 +153,11 @@ def slice_scatter(
 ) -> Array:
     """A copy of the array with evenly spaced elements along an axis replaced."""
     places = range(x.shape[dim])[slice(start, end, step)]
-    value = build.cast(source, x.dtype)
-    if not places:
-        return x
-    if len(places) == x.shape[dim]:
-        return build.broadcast_to(value, x.shape)
-    if step == 1:
-        shape = [len(places) if d == dim % x.rank else extent for d, extent in enumerate(x.shape)]
-        before, after = slice(0, places.start), slice(places.stop, x.shape[dim])
-        parts = [x[_along(x, dim, before)], build.broadcast_to(value, shape), x[_along(x, dim, after)]]
-        return build.concatenate([part for part in parts if part.size], dim)
-    return build.assemble(x.shape, [((), x), (_along(x, dim, slice(start, end, step)), value)], None)
+    shape = [len(places) if d == dim % x.rank else extent for d, extent in enumerate(x.shape)]
+    return build.put(x, places, build.broadcast_to(build.cast(source, x.dtype), shape), dim)
 
 
 @aten("diagonal_scatter.default")
 def diagonal_scatter(call: Call, x: Array, source: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
     """A copy of the array with a diagonal of two axes replaced."""
-    places = [_places(expression, source.shape) for expression in _diagonal(x, offset, dim1, dim2)]
-    return build.scatter(x, places, build.cast(source, x.dtype))
-
-
-def _places(expression: Expr, shape: Sequence[int]) -> Array:
-    """The values of an index over the iterations of a shape."""
-    return Array("i64", tuple(shape), Index(expression.substitute({}, shape), "i64"))
+    return tables.put_diagonal(x, build.cast(source, x.dtype), offset, dim1, dim2)

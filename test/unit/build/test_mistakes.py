@@ -74,8 +74,7 @@ MISTAKES = [
     ('build.map("+", 1, 2)', "'+' needs a handle among its operands; build.constant makes one of a number"),
     ("build.where(x, x, 0)", "a condition has element type i1, not f32; compare it, or use build.cast"),
     ("build.where(b, x, i)", "'select' takes operands of one element type, not f32 and i32; use build.cast"),
-    ('build.bitcast(x, "i64")', "the bits of f32 are no bits of i64; bitcast needs another type of the same width"),
-    ('build.bitcast(x, "f32")', "the bits of f32 are no bits of f32; bitcast needs another type of the same width"),
+    ('build.bitcast(x, "i64")', "the bits of f32 are no bits of i64; bitcast needs a type of the same width"),
     ('build.cast(x, "int32")', "'int32' is no element type; did you mean 'i32'?"),
     ("build.broadcast_to(x, (4, 4))", "shapes [4, 8] and [4, 4] do not broadcast: axis -1 has 8 and 4 elements"),
     ("build.broadcast_to(x, (8,))", "shape [4, 8] does not broadcast to [8]"),
@@ -160,6 +159,10 @@ MISTAKES = [
     (
         "build.take(build.input('x', 'f32', (999,)), [k * 7 % 999 // 2 for k in range(9999)])",
         "9999 indices in 5000 uniform runs are too many; a table has 4096 numbers at most",
+    ),
+    (
+        "build.put(build.input('x', 'f32', (4, 8)), [0, 1, 2, 3], build.input('u', 'i32', (4, 8)))",
+        "updates of type i32 are put into f32; use build.cast",
     ),
     (
         "build.put(build.input('x', 'f32', (4, 8)), [4], build.input('u', 'f32', (1, 8)))",

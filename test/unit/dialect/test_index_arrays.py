@@ -195,12 +195,19 @@ def test_a_guard_reads_no_table() -> None:
         read_again(good.replace("+ at[0, 0]", "+ t[0]"))
 
 
-@pytest.mark.parametrize("backend", ["code for GPUs", "the lowering to loops"])
-def test_backends_of_constants_say_so(backend: str) -> None:
+@pytest.mark.parametrize(
+    ("backend", "lower"),
+    [
+        ("code for GPUs", lambda kernel: cuda_text(kernel)),
+        ("the lowering to loops", lambda kernel: lower_kernel(nest_of(kernel), sequential=True)),
+        ("code for Snitch", lambda kernel: snitch_text(kernel, machine("snitch"))),
+    ],
+)
+def test_backends_of_constants_say_so(backend: str, lower: Callable[[KernelOp], object]) -> None:
     with pytest.raises(
         LoweringError, match=f"{backend} takes tables only, and the indices 'idx' are known at run time"
     ):
-        refuse_indices(nest_of(parsed(GATHER.format(""))), backend)
+        lower(parsed(GATHER.format("")))
 
 
 INDICES = IndexArray("idx", "i64", (const(8),), 2, const(5))

@@ -132,6 +132,24 @@ def test_pooling() -> None:
     np.testing.assert_array_equal(y, np.maximum(c, windows.max((4, 5))))
 
 
+def test_unsigned_numbers_are_widened_as_such() -> None:
+    text = """func.func @f(%x: tensor<1x4x1xi8>, %w: tensor<2xi8>, %c: tensor<1x3x1xi32>) -> tensor<1x3x1xi32> {
+      %y = linalg.pooling_nwc_max_unsigned ins(%x, %w : tensor<1x4x1xi8>, tensor<2xi8>)
+        outs(%c : tensor<1x3x1xi32>) -> tensor<1x3x1xi32>
+      func.return %y : tensor<1x3x1xi32>
+    }"""
+    x = np.array([200, 3, 7, 130], np.uint8).view(np.int8).reshape(1, 4, 1)
+    given = {"x": x, "w": np.zeros(2, np.int8), "c": np.full((1, 3, 1), 5, np.int32)}
+    assert interpret(pdojo.parse(text), given)["y"].ravel().tolist() == [200, 7, 130]
+
+
+@pytest.mark.parametrize(("name", "reason"), [("div_unsigned", "Could not build"), ("pooling_ncw_min", "ncw_min")])
+def test_names_and_types_that_mlir_lacks(name: str, reason: str) -> None:
+    text = windowed(name, "ncw", "w", "ncw") if name.startswith("pooling") else program(name, [[3, 4]] * 2, [3, 4])
+    with pytest.raises(pdojo.PdojoError, match=reason):
+        pdojo.parse(text)
+
+
 @pytest.fixture(scope="module")
 def generic_forms(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The programs in MLIR's generic form, in which bodies are written."""

@@ -1,4 +1,4 @@
-"""A spread of ONNX's own backend tests, interpreted and compiled; the table of operators in docs/onnx.md."""
+"""A spread of ONNX's own backend tests, interpreted and compiled."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import pytest
 
 pytest.importorskip("onnx", reason="needs onnx")
 
-from pdojo.onnx.operators.registry import registered
 from qa.conformance import results, table
-from qa.onnx_page import BEGIN, END, PAGE, operators
 
 NAMES = """
 abs add_bcast and_bcast3v1d argmax_keepdims_random averagepool_2d_pads batchnorm_example bitshift_left_uint8
@@ -31,12 +29,3 @@ def test_a_spread_of_the_suite(engine: str) -> None:
     assert {each.name for each in found} == wanted
     assert [each for each in found if each.outcome == "failed"] == [], table(found)
     assert len([each for each in found if each.outcome == "skipped"]) <= 2, table(found)
-
-
-def test_the_page_lists_every_operator() -> None:
-    generated = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
-    listed = {line.split(" | ")[0].removeprefix("| "): line for line in generated.splitlines() if " | " in line}
-    known = {name for domain, name in registered() if not domain}
-    for row in operators():
-        assert row["op"] in listed
-        assert (" | kernel | " in listed[row["op"]]) == (row["op"] in known), row["op"]

@@ -63,18 +63,6 @@ def random(*shape: int, dtype: DTypeLike = np.float32) -> Values:
     return np.asarray(np.random.default_rng(7).normal(size=shape)).astype(dtype)
 
 
-F64 = np.float64
-
-
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.uint32])
-def test_powers_of_integers_wrap_around(dtype: DTypeLike) -> None:
-    x: Values = np.array([0, 1, 2, 3, 5, 127]).astype(dtype)
-    y = np.array([0, 9, 7, 50, 3, 2], np.int8)
-    with np.errstate(over="ignore"):
-        wanted: Values = x ** y.astype(dtype)
-    np.testing.assert_array_equal(run("Pow", [x, y])[0], wanted)
-
-
 def test_unsigned_elements() -> None:
     x, y = np.array([200, 7, 255], np.uint8), np.array([3, 250, 255], np.uint8)
     np.testing.assert_array_equal(run("Div", [x, y])[0], x // y)

@@ -112,6 +112,11 @@ CONTRADICTIONS: dict[str, tuple[ModelProto, str]] = {
     "slopes": (model_of(node("PRelu", "x y"), {"x": [1, 3], "y": [2, 3]}), "slopes"),
     "a norm of order 3": (model_of(node("LpNormalization", "x", p=3), {"x": [3]}), "'p' is 3"),
     "no complex numbers": (model_of(node("DFT", "x", axis=1), {"x": [1, 4, 3]}, None, 17), "3 elements"),
+    "comparisons of indices": (
+        model_of(node("MaxUnpool", "x i", kernel_shape=[2, 2], strides=[2, 2]), {"x": [1, 8, 64, 64]},
+                 {"i": np.zeros((1, 8, 64, 64), np.int64)}),
+        "each of its 32768 indices would be compared with the 16384 places",
+    ),
     "a condition with axes": (model_of(node("Compress", "x c"), {"x": [2]}, {"c": [[True, False]]}), "dimensions"),
     "operands that a function would broadcast": (
         model_of(node("SwiGLU", "x y"), {"x": [], "y": [2]}, None, 28),

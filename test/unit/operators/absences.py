@@ -59,6 +59,8 @@ def _has_odd(case: Case) -> bool:
 DEVIATIONS: Mapping[tuple[str, str], Callable[[Case], bool]] = {
     # NaN has a sign, large numbers overflow on the way, quotients of subnormal divisors are no integers.
     **{("PyTorch", name): _has_odd for name in ("copysign", "gelu", "fmod")},
+    # Without a bound, infinities become the greatest number; the sign of NaN of f16 is 0.
+    **{("ONNX Runtime", name): _has_odd for name in ("clip", "sign")},
     # PyTorch's NaN of bf16 has another sign.
     ("pdojo.torch", "copysign"): _has_odd,
     # Products and sums are rounded apart, so that the deviation of a row of one element is not 0.
@@ -101,20 +103,28 @@ _NO_KERNEL: Mapping[str, str] = {
 """What errors say if the peer has no kernel for an element type; all have one for f32."""
 REFUSED: Mapping[tuple[str, str], tuple[str, str]] = {
     ("ONNX Runtime", "attention"): ("inconsistent q_sequence_length", "masks have a row for each query"),
+    ("ONNX Runtime", "contract"): ("Ellipsis", "ellipses have one number of dimensions"),
+    **{("ONNX Runtime", name): ("IsScalarOr1ElementVector", "the first operand has one zero point")
+       for name in ("integer_matmul", "quantised_matmul")},
     ("ONNX Runtime", "local_response_norm"): ("was false", "images have two dimensions, and windows an odd size"),
     ("ONNX Runtime", "momentum"): ("not a registered function", "it has no operators of training"),
     ("ONNX Runtime", "one_hot"): ("OneHot", "it has few combinations of types"),
+    ("ONNX Runtime", "space_to_depth"): ("Unrecognized attribute: mode", "it has an older version"),
+    ("ONNX Runtime", "swiglu"): ("(implementation|kernel) for Swish", "it lacks a step of the function"),
     **{("ONNX Runtime", name): ("when reduction is", "f16 is not joined") for name in ("put_along", "put_at")},
     **{("ONNX Runtime", name): (r"\(22\)", "it has an older version")
        for name in ("lp_pool", "max_roi_pool", "roi_align")},
     ("onnx.reference", "conv_transpose"): ("cannot reshape", "its groups have as many inputs as outputs"),
     ("onnx.reference", "deform_conv"): ("NaN to integer", "places are finite"),
     ("onnx.reference", "det"): ("Issues with types", "NumPy has no determinants of f16"),
+    **{("onnx.reference", name): ("could not be broadcast", "the first operand has one zero point")
+       for name in ("integer_matmul", "quantised_matmul")},
     ("onnx.reference", "grid_sample"): ("infinity to integer", "places are finite"),
     **{("onnx.reference", name): ("No registered implementation", "it has no such operator")
        for name in ("lp_pool", "max_roi_pool")},
     ("onnx.reference", "pad"): ("can't contain negative values", "it does not cut"),
     ("onnx.reference", "resize"): ("tf_half_pixel_for_nn", "it lacks a mode"),
+    ("onnx.reference", "write_sequences"): ("not compatible", "it goes around a cache once"),
     ("onnx.reference", "take_along"): ("dimensions of index and self", "indices have the extents of the array"),
 }  # fmt: skip
 """Words of the errors with which a peer refuses samples of an operator, and the reason."""

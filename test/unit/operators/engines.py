@@ -299,7 +299,7 @@ def by_onnxruntime(case: Case) -> list[Any]:
         return _read(session.run(None, given), node)
     except Exception as error:
         # Its classes of errors have no common base.
-        if type(error).__name__ not in ("NotImplemented", "Fail", "RuntimeException"):
+        if type(error).__name__ not in ("NotImplemented", "Fail", "InvalidGraph", "RuntimeException"):
             raise
         raise absence("ONNX Runtime", case, error) from error
 

@@ -83,11 +83,8 @@ def test_products(dtype: Any) -> None:
     check(A.addmv.default, numbers(3, dtype=dtype), a, b[:, 0])
 
 
-def test_running_statistics() -> None:
-    x, w, b = numbers(2, 4, 3, 5), numbers(4), numbers(4)
-    for eps, momentum in ((1e-5, 0.1), (0.3, 0.3)):
-        check(A._native_batch_norm_legit_functional.default, x, w, b, w, b.abs() + 0.5, True, momentum, eps)
-    check(A._fused_rms_norm.default, x, [5], numbers(5), None)
+def test_the_least_square_is_that_of_the_type() -> None:
+    check(A._fused_rms_norm.default, numbers(2, 4, 3, 5), [5], numbers(5), None)
 
 
 def test_products_with_factors_and_without_a_bias() -> None:
@@ -97,14 +94,6 @@ def test_products_with_factors_and_without_a_bias() -> None:
     check(A.baddbmm.default, nothing.expand(2, 3, 4), a.expand(2, 3, 5), b.expand(2, 5, 4), beta=0, alpha=2)
     check(A.addmv.default, nothing[:, 0], a, b[:, 0], beta=0, alpha=2)
     check(A.addmv.default, a[:, 0], a, b[:, 0], beta=0.5, alpha=2)
-
-
-@pytest.mark.parametrize("dims", [(0, -1), (-1, 0), (-3, 1), (-2, 2)], ids=str)
-def test_diagonals_and_windows_of_axes_from_the_end(dims: tuple[int, int]) -> None:
-    x = numbers(4, 4, 4)
-    check(A.diagonal_copy.default, x, 1, *dims)
-    check(A.diagonal_scatter.default, x, numbers(4, 3), 1, *dims)
-    check(A.unfold_copy.default, x, dims[1], 3, 1)
 
 
 @pytest.mark.parametrize("form", [torch.contiguous_format, torch.channels_last], ids=str)
