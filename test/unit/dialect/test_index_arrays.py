@@ -12,9 +12,13 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
 import pdojo
-from pdojo.backends.common.addresses import refuse_indices
+from pdojo.backends.gpu.executable import CUDA
+from pdojo.backends.gpu.targets import device_text
+from pdojo.backends.loops.loop_function import lower_kernel
+from pdojo.backends.snitch.targets import snitch_text
 from pdojo.dialect.affine import Lookup, const, lookup, var
 from pdojo.dialect.flow.integer_sets import bounds_over_domain, projected, read_set, spell, unreached
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation.parser import parse_notation
 from pdojo.dialect.notation.printer import print_notation
 from pdojo.dialect.ops import PDOJO, KernelOp
@@ -198,7 +202,7 @@ def test_a_guard_reads_no_table() -> None:
 @pytest.mark.parametrize(
     ("backend", "lower"),
     [
-        ("code for GPUs", lambda kernel: cuda_text(kernel)),
+        ("code for GPUs", lambda kernel: device_text(kernel, spelling=CUDA.compiler.spelling)),
         ("the lowering to loops", lambda kernel: lower_kernel(nest_of(kernel), sequential=True)),
         ("code for Snitch", lambda kernel: snitch_text(kernel, machine("snitch"))),
     ],
