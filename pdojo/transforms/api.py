@@ -7,7 +7,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
-from pdojo.dialect.affine import Expr, atom_variables, const, floordiv, lookups_in, modulo, var
+from pdojo.dialect.affine import Expr, atom_variables, const, floordiv, modulo, var
 from pdojo.dialect.attributes import Intent, Mapping, MappingAttr, Memory, MemoryAttr, Numerics
 from pdojo.dialect.canonical import owner_of, shorter_extent
 from pdojo.dialect.flow.collision import AFTER, ANY, BEFORE, EQUAL, Domain, Order, Query, Relation, Witness
@@ -24,6 +24,7 @@ from pdojo.dialect.flow.uses import Use, describe_use, remapped_chain, uses_of
 from pdojo.dialect.flow.webs import web_of, webs_of
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, accumulates, byte_width, identity_value, is_float
 from pdojo.dialect.hints import LANE, LAUNCH_BOUNDS, NONTEMPORAL, ORDINARY, PREFETCH, READONLY, STREAMING
+from pdojo.dialect.lookups import lookups_in
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.pattern import pattern_of, same_form
 from pdojo.dialect.notation.fragments import declared, fragment_text, parse_fragment, sentence, statement_of

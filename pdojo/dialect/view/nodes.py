@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pdojo.dialect.affine import Expr, Size, const, lookups_in, modulo, var
+from pdojo.dialect.affine import Expr, IndexArray, Size, const, modulo, var
 from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.lookups import lookups_in
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.table import IndexArray
 from pdojo.dialect.view.nest import Buffer, Node, Scope, fact, leaves_of
 
 
