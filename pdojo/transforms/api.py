@@ -78,7 +78,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.grids import is_in_grid
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Array, Buffer, Constant, Index, Input, Leaf, Nest, Node, Scope, leaves_of
-from pdojo.dialect.view.nodes import bound_of, extent_and_guard, is_whole, named_around, nodes_of, run_time_extent
+from pdojo.dialect.view.nodes import bound_of, is_whole, named_around, nodes_of, run_time_extent
 from pdojo.dialect.view.storage import accesses_of, physical_index, private_scope, slot_index
 from pdojo.errors import NotationError, Undecided
 from pdojo.transforms.base import EFFECT, Transformation
