@@ -1,4 +1,4 @@
-"""Moves of the command line: a game on one kernel of a module, and lists of moves."""
+"""Moves of the command line: games on the kernels of a module, and lists of moves."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from xdsl.rewriter import Rewriter
 
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import introduce, known_machine
-from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.ops import KernelOp, VersionsOp
 from pdojo.errors import IllegalMove, LocationError, UsageError
 from pdojo.transforms.game import Game, Skipped
 from pdojo.transforms.move import Move, parse_moves
 from pdojo.transforms.trace import Trace
+from pdojo.transforms.versions import PARAMETERS, divide
 
 
 class MoveSession:
-    """The kernels of a module and the game on one of them; `show` is called after every move.
+    """The kernels of a module and a game on each that has moves; `show` is called after every move.
 
     `traces` are the traces of `--apply-trace`, by path.
     """
@@ -40,8 +41,8 @@ class MoveSession:
         self.show = show
         self.traces = traces
         self.skip_illegal = skip_illegal
-        self._game: Game | None = None
-        self._placed: KernelOp | None = None
+        self.games: dict[str, Game] = {}
+        """The games begun, by kernel."""
         if machine is not None:
             introduce(machine)
             for kernel in self._kernels().values():
@@ -50,15 +51,18 @@ class MoveSession:
     @property
     def game(self) -> Game:
         """The game on the chosen kernel. Raises UsageError if the choice is not clear."""
-        if self._game is None:
-            self._placed = self._chosen()
-            named = self._placed.machine
-            self._game = Game(self._placed, known_machine("host" if named is None else named.data))
-        return self._game
+        return self._game_on(self._chosen(self.kernel_name))
+
+    def _game_on(self, kernel: KernelOp) -> Game:
+        name = kernel.sym_name.data
+        if name not in self.games:
+            named = kernel.machine
+            self.games[name] = Game(kernel, known_machine("host" if named is None else named.data))
+        return self.games[name]
 
     def restart(self) -> None:
-        """Begin a new game after passes have changed the module."""
-        self._game = None
+        """Begin new games after passes have changed the module."""
+        self.games.clear()
 
     def take(self, step: CommandStep) -> None:
         """Carry out `--apply`, `--apply-trace` or `--undo`."""
@@ -72,8 +76,16 @@ class MoveSession:
                 self._undo(step.value)
 
     def _make(self, move: Move, shown: str) -> None:
-        self.game.apply(move)
-        self._place()
+        """Make a move: on the kernel before a `/` in its location (`f_1/y:0`), by default on the chosen one."""
+        name, _, at = move.at.rpartition("/")
+        kernel = self._chosen(name or self.kernel_name)
+        if move.name in PARAMETERS:
+            self.games.pop(kernel.sym_name.data, None)
+            divide(self.module, kernel, move.moved_to(at))
+        else:
+            game = self._game_on(kernel)
+            game.apply(move.moved_to(at))
+            self._place(game)
         self.show(shown)
 
     def _apply_trace(self, path: str) -> None:
@@ -100,30 +112,38 @@ class MoveSession:
         undone = self.game.trace.steps[index : index + 1 or None]
         for skipped in self.game.undo(index):
             _report(skipped)
-        self._place()
+        self._place(self.game)
         self.show(f"undo of {undone[0].move}")
 
-    def _place(self) -> None:
-        """Replace the kernel in the module by the game's."""
-        assert self._placed is not None
-        new = self.game.kernel.clone()
-        Rewriter.replace_op(self._placed, new)
-        self._placed = new
+    def _place(self, game: Game) -> None:
+        """Replace the game's kernel in the module by its present state."""
+        Rewriter.replace_op(self._kernels()[game.trace.kernel], game.kernel.clone())
 
     def _kernels(self) -> dict[str, KernelOp]:
         return {op.sym_name.data: op for op in self.module.walk() if isinstance(op, KernelOp)}
 
-    def _chosen(self) -> KernelOp:
+    def _chosen(self, wanted: str | None) -> KernelOp:
+        """The kernel `wanted`; None is the module's only one. Raises UsageError."""
         kernels = self._kernels()
-        if self.kernel_name is not None:
-            if self.kernel_name not in kernels:
-                raise UsageError(f"there is no kernel '{self.kernel_name}'{suggestion(self.kernel_name, kernels)}")
-            return kernels[self.kernel_name]
+        if wanted is not None:
+            if wanted not in kernels:
+                raise UsageError(f"there is no kernel '{wanted}'{self._hint(wanted, kernels)}")
+            return kernels[wanted]
         if not kernels:
             raise UsageError("the input has no pdojo.kernel to make moves on")
         if len(kernels) > 1:
-            raise UsageError(f"the input has the kernels {', '.join(kernels)}; choose one with --kernel")
+            example = f"{next(iter(kernels))}/y:0"
+            raise UsageError(
+                f"the input has the kernels {', '.join(kernels)}; choose one with --kernel, or for one move by its "
+                f"location: {example}"
+            )
         return next(iter(kernels.values()))
+
+    def _hint(self, wanted: str, kernels: dict[str, KernelOp]) -> str:
+        for each in self.module.walk():
+            if isinstance(each, VersionsOp) and each.sym_name.data == wanted:
+                return f"; it has the versions {', '.join(each.names)}"
+        return suggestion(wanted, kernels)
 
 
 def report_trace(path: str, made: int, trace: Trace, kernel: KernelOp) -> None:

@@ -174,7 +174,7 @@ class OptSession:
             moves = [move for text in self.args.explain for move in parse_moves(text)]
             output.write(explain_moves(session.game, moves, as_json=self.args.json))
         only_moves = self.args.verify and not any(pipeline is not None for _, pipeline in self.steps)
-        return {session.game.trace.kernel: session.game} if only_moves and self.steps else {}
+        return session.games if only_moves and self.steps else {}
 
     def _apply_passes(self, program: SourceModule, step: CommandStep, pipeline: PassPipeline | None) -> None:
         assert pipeline is not None

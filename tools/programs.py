@@ -15,7 +15,12 @@ from pdojo.errors import UsageError
 
 
 def load_named(
-    argument: str, wanted: str | None = None, *, shape: str | None = None, dtype: str | None = None
+    argument: str,
+    wanted: str | None = None,
+    *,
+    shape: str | None = None,
+    dtype: str | None = None,
+    has_versions: bool = False,
 ) -> Named:
     """The kernel of a file (or of standard input, `-`), or a library kernel (`softmax`, `softmax:24576x512`).
 
@@ -23,7 +28,7 @@ def load_named(
     (`pdojo.kernels.workload`). Raises PdojoError if there is no valid kernel.
     """
     if argument != "-":
-        return named(argument, wanted, shape=shape, dtype=dtype)
+        return named(argument, wanted, shape=shape, dtype=dtype, has_versions=has_versions)
     if shape is not None or dtype is not None:
         raise UsageError(f"a shape and an element type are for library kernels; '{argument}' has its own")
     return Named(kernel_in(read_input(argument), wanted), argument)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -16,11 +16,13 @@ from pdojo.dialect.attributes import Intent
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
-from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.notation.bound import bound, version_of
+from pdojo.dialect.ops import KernelOp, VersionsOp
 from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.semantics.oracle import check_valid, equivalent
 from pdojo.dialect.semantics.oracle.instances import INSTANCE_LIMIT, count_instances
+from pdojo.dialect.sizes import probes
 from pdojo.dialect.view.build import nest_of, nest_on
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import InvalidKernel, LoweringError, SimulationError, UsageError
@@ -49,16 +51,45 @@ def verify_meaning(before: ModuleOp, after: ModuleOp, games: Mapping[str, Game],
     element that differs, or if a kernel is invalid before the steps; UsageError if a kernel is gone.
     """
     kernels = {op.sym_name.data: op for op in after.walk() if isinstance(op, KernelOp)}
+    versions = {op.sym_name.data: op.names for op in after.walk() if isinstance(op, VersionsOp)}
     for kernel in before.walk():
         if not isinstance(kernel, KernelOp):
             continue
         name = kernel.sym_name.data
-        if name not in kernels:
+        if name not in kernels and name not in versions:
             raise UsageError(f"--verify compares kernels, and the passes left no pdojo.kernel '{name}'; lower it later")
-        game, after_it = games.get(name), kernels[name]
-        tuned = nest_of(after_it) if game is None else nest_on(after_it, game.machine)
-        said = _Verification(kernel, nest_of(kernel), tuned, _machine(game, after_it)).run(game, _source(chunk))
-        sys.stderr.write(f"{said}\n")
+        for each in (name,) if name in kernels else versions[name]:
+            plain = kernel if each == name else version_of(kernel, kernels[each])
+            game = games.get(each)
+            machine = _machine(game, kernels[each])
+            if plain.known_sizes():
+                for values, first, second in _at_values(plain, kernels[each]):
+                    nests = _nest(first, machine), _nest(second, machine)
+                    said = _Verification(first, *nests, machine).run(None, None)
+                    sys.stderr.write(f"{said} at {values}\n")
+                continue
+            tuned = nest_of(kernels[each]) if game is None else nest_on(kernels[each], game.machine)
+            said = _Verification(plain, nest_of(plain), tuned, machine).run(game, _source(chunk))
+            sys.stderr.write(f"{said}\n")
+
+
+def _nest(kernel: KernelOp, machine: Machine | None) -> Nest:
+    return nest_of(kernel) if machine is None else nest_on(kernel, machine)
+
+
+def _at_values(*kernels: KernelOp) -> Iterator[tuple[str, KernelOp, KernelOp]]:
+    """Two kernels with sizes for some values: the ends of the ranges, and one between; small ones only, if there are.
+
+    The first element is a text that names the values.
+    """
+    found: dict[str, list[KernelOp]] = {}
+    for values in probes([*kernels[0].known_sizes().values()]):
+        at = ", ".join(f"{name} = {value}" for name, value in values.items())
+        pair = [bound(kernel, values) for kernel in kernels]
+        if not found or max(count_instances(nest_of(one)) for one in pair) <= INTERPRETED:
+            found[at] = pair
+    for at, (first, second) in found.items():
+        yield at, first, second
 
 
 def _machine(game: Game | None, kernel: KernelOp) -> Machine | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Literal, overload
 
 from pdojo.api.options import checked
-from pdojo.api.programs import KernelLike, kernel_of, machine_for, machine_named
+from pdojo.api.programs import KernelLike, kernel_of, machine_for, machine_named, named
 from pdojo.backends.backend import CallableKernel
 from pdojo.backends.calling.arguments import Outputs
 from pdojo.backends.calling.arrays import AnyArray
+from pdojo.backends.calling.versions import Version, VersionedKernel
 from pdojo.backends.calls import call, compile_for
 from pdojo.backends.llvm.executable import Executable
 from pdojo.dialect.machines.machine import Machine
@@ -50,6 +51,9 @@ def compile(
     number, or the OpenMP default without a machine. `optimize` selects a cheap pass pipeline (`search`) or LLVM's O3
     (`full`).
 
+    A text or file with one kernel that has versions gives a `VersionedKernel`, which runs the version for the sizes of
+    each call.
+
     The result takes NumPy arrays, PyTorch tensors or DLPack objects of the right type and shape, without a copy, and
     returns the `out` arrays. A kernel on a GPU also takes tensors and arrays of the device, neither copying them nor
     waiting; it copies arrays of the host (`pdojo.backends.gpu.executable.GpuKernel`).
@@ -66,7 +70,14 @@ def compile(
     np.float32(0.125)
     """
     described = None if machine is None else machine_named(machine)
-    return compile_for(kernel_of(kernel), described, threads=threads, optimize=optimize)
+    found = named(kernel, has_versions=True)
+    if found.versions is None:
+        return compile_for(found.kernel, described, threads=threads, optimize=optimize)
+    versions = [
+        Version(compile_for(each.kernel, described, threads=threads, optimize=optimize), (*each.sizes.values(),))
+        for each in found.versions.nests
+    ]
+    return VersionedKernel(found.versions.name, tuple(versions))
 
 
 @checked

@@ -14,6 +14,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host, machine, machine_of
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.rules.validate import validate
+from pdojo.dialect.view.versions import Versions, version_lists, versions_of
 from pdojo.errors import ConversionError, UsageError, did_you_mean
 from pdojo.files import exists
 from pdojo.frontends import text as texts
@@ -37,6 +38,8 @@ class Named:
     """The workload of a library kernel; None for other kernels."""
     source: Workload | str | None = None
     """The source of the kernel at other sizes: a workload, or a text in the notation; None if there is neither."""
+    versions: Versions | None = None
+    """The versions if the source has one kernel with versions, `kernel` being the last; None for other kernels."""
 
 
 @checked
@@ -88,12 +91,22 @@ def kernel_of(kernel: KernelLike) -> KernelOp:
     return named(kernel).kernel
 
 
-def named(kernel: KernelLike, name: str | None = None, *, shape: str | None = None, dtype: str | None = None) -> Named:
-    """The kernel that `kernel` denotes, with its title and source. Raises the errors of `load` and `parse`."""
+def named(
+    kernel: KernelLike,
+    name: str | None = None,
+    *,
+    shape: str | None = None,
+    dtype: str | None = None,
+    has_versions: bool = False,
+) -> Named:
+    """The kernel that `kernel` denotes, with its title and source; with `has_versions`, also one with versions.
+
+    Raises the errors of `load` and `parse`.
+    """
     if isinstance(kernel, KernelOp):
         return Named(kernel, kernel.sym_name.data)
     if isinstance(kernel, str) and "\n" in kernel:
-        return _of_chunk(texts.given(kernel, "<text>"), name, "")
+        return _of_chunk(texts.given(kernel, "<text>"), name, "", has_versions=has_versions)
     if not isinstance(kernel, str | Path):
         raise UsageError(
             f"a kernel is a KernelOp, a text, a path or the name of a library kernel, and this is a "
@@ -111,25 +124,39 @@ def named(kernel: KernelLike, name: str | None = None, *, shape: str | None = No
         raise UsageError(f"there is no file '{path}' and no library kernel of that name; {hint}")
     if shape is not None or dtype is not None:
         raise UsageError(f"a shape and an element type are for library kernels; '{path}' has its own")
-    return _of_chunk(texts.read_file(Path(path)), name, path)
+    return _of_chunk(texts.read_file(Path(path)), name, path, has_versions=has_versions)
 
 
-def _of_chunk(chunk: Chunk, name: str | None, title: str) -> Named:
-    kernel = kernel_in(chunk, name)
+def _of_chunk(chunk: Chunk, name: str | None, title: str, *, has_versions: bool = False) -> Named:
+    program = _module_in(chunk)
+    lists = version_lists(program.module) if has_versions and name is None else []
+    versions = versions_of(lists[0]) if len(lists) == 1 else None
+    kernel = _checked([versions.nests[-1].kernel] if versions else _kernels(program), name, chunk.name)
     source = chunk.text if chunk.format(None) == "notation" else None
     # Undecodable bytes of a name become escapes, as titles are written into files.
     shown = title.encode(errors="backslashreplace").decode()
-    return Named(kernel, shown or kernel.sym_name.data, source=source)
+    title = versions.name if versions else kernel.sym_name.data
+    return Named(kernel, shown or title, source=source, versions=versions)
 
 
 def kernel_in(chunk: Chunk, name: str | None = None) -> KernelOp:
     """The kernel in a text; `name` selects one of several. Raises the errors of `parse`."""
+    return _checked(_kernels(_module_in(chunk)), name, chunk.name)
+
+
+def _module_in(chunk: Chunk) -> texts.SourceModule:
+    """The module in a text, with kernels in place of functions if it has no kernel."""
     context = texts.TextContext()
     program = texts.parse(chunk, context, None)
     program.verify()
     if not _kernels(program):
         convert_functions(program, context)
-    kernel = _chosen(_kernels(program), name, chunk.name)
+    return program
+
+
+def _checked(kernels: list[KernelOp], name: str | None, source: str) -> KernelOp:
+    """The kernel that `_chosen` chooses. Raises InvalidKernel if it has no meaning."""
+    kernel = _chosen(kernels, name, source)
     validate(Program(kernel, host()))
     return kernel
 

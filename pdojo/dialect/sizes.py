@@ -20,7 +20,8 @@ def solve_sizes(
     `extents` and `shapes` are by array; an array without a shape determines nothing, and `given` goes before shapes.
     Raises UsageError for a size that nothing determines, and for a value outside of its range.
     """
-    found: dict[str, tuple[int, str]] = {name: (value, "") for name, value in given.items()}
+    found = {size.name: (size.low, "") for size in sizes if size.low == size.high}
+    found.update({name: (value, "") for name, value in given.items()})
     for name, shape in shapes.items():
         for dimension, (extent, length) in enumerate(zip(extents[name], shape, strict=False)):
             match extent:

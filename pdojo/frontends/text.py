@@ -161,10 +161,10 @@ def _broken(module: ModuleOp) -> Operation | None:
 def parse(chunk: Chunk, ctx: Context, wanted: str | None, *, implicit_module: bool = True) -> SourceModule:
     """Parse a chunk. Raises NotationError with the position for text that does not parse, in either form."""
     if chunk.format(wanted) == "notation":
-        from pdojo.dialect.notation import parse_notation
+        from pdojo.dialect.notation import parse_module
 
         ctx.get_dialect("pdojo")
-        return SourceModule(ModuleOp(list(parse_notation(chunk.padded, chunk.name))), chunk, {})
+        return SourceModule(parse_module(chunk.padded, chunk.name), chunk, {})
     try:
         # The constructor reads the first token.
         parser = _Parser(ctx, chunk.text, chunk.name)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.nest import Nest
 
 if TYPE_CHECKING:
@@ -49,3 +50,5 @@ class MachineKind:
     """Expert passes by name, weakest first; each is imported when it is needed (`pdojo.dialect.plugins.lazy`)."""
     model: Callable[[], CostModel] | None = None
     """Imports the cost model; None if there is none."""
+    versions: Callable[[], Callable[[KernelOp], list[dict[str, range]]]] | None = None
+    """Imports the function that gives the parts of the ranges of a kernel's sizes that get programs of their own."""

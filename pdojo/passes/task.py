@@ -34,6 +34,8 @@ class TuningTask:
     """The trace that was replayed before the pass; None if there was none."""
     raced: ScheduledKernel | None = None
     """The variant of the pass that won a race; None for the pass's preferences."""
+    family: str = ""
+    """The name of the kernel of which this one is a version; '' if it is none."""
 
     @cached_property
     def passed(self) -> ScheduledKernel:

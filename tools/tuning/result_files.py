@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pdojo_tools.outputs import check_folder, check_writable, write_output
 
+from pdojo.dialect.notation import print_notation, print_versions
+from pdojo.dialect.ops import KernelOp, VersionsOp
 from pdojo.errors import PdojoError, UsageError
 from pdojo.files import exists
 from pdojo.passes.task import TuningTask
@@ -23,13 +25,19 @@ class Targets:
     report: str | None
     names: tuple[str, ...]
     """Names of the files in folders, one for each kernel, without suffix; empty for one kernel."""
+    family: str = ""
+    """The kernel of which all are versions, whose programs are one file; '' if there is none."""
+    programs: dict[int, KernelOp] = field(default_factory=dict[int, KernelOp])
+    """The programs of versions so far."""
 
     @staticmethod
     def of(trace: str | None, program: str | None, report: str | None, tasks: Sequence[TuningTask]) -> Targets:
         """Check that all files can be written. Raises UsageError."""
         several = len(tasks) > 1
+        families = {task.family for task in tasks}
+        family = families.pop() if len(families) == 1 else ""
         for option, path in (("-o", trace), ("--emit", program)):
-            if path is not None and several:
+            if path is not None and several and not (family and option == "--emit"):
                 _make_folder(option, path)
             elif path is not None and path != "-":
                 check_writable(path)
@@ -39,7 +47,7 @@ class Targets:
                     f"a report is HTML; name the file '{Path(report).with_suffix('.html')}', not '{report}'"
                 )
             check_writable(report)
-        return Targets(trace, program, report, _distinct([task.slug for task in tasks]) if several else ())
+        return Targets(trace, program, report, _distinct([task.slug for task in tasks]) if several else (), family)
 
     def write_trace(self, number: int, text: str) -> None:
         """Store the trace of a kernel, if requested."""
@@ -55,9 +63,16 @@ class Targets:
         except PdojoError:
             return None
 
-    def write_program(self, number: int, text: str) -> None:
-        """Store the program of a kernel, if requested."""
-        self._write(self.program, number, ".pdojo", text)
+    def write_program(self, number: int, kernel: KernelOp) -> None:
+        """Store the program of a kernel, if requested; those of versions when all are there."""
+        if not self.family:
+            self._write(self.program, number, ".pdojo", print_notation(kernel))
+            return
+        self.programs[number] = kernel
+        if self.program is not None and len(self.programs) == len(self.names):
+            kernels = [self.programs[each] for each in sorted(self.programs)]
+            versions = VersionsOp(self.family, [each.sym_name.data for each in kernels])
+            write_output("\n".join([*map(print_notation, kernels), print_versions(versions)]), self.program)
 
     def _write(self, target: str | None, number: int, suffix: str, text: str) -> None:
         path = self._path(target, number, suffix)

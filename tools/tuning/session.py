@@ -24,7 +24,6 @@ from rich.rule import Rule
 from rich.table import Table
 
 from pdojo.backends.measure.environment import environment
-from pdojo.dialect.notation import print_notation
 from pdojo.errors import MeasurementError, PdojoError
 from pdojo.passes.task import TuningTask
 from pdojo.passes.tuned import PassedKernel, tune_by_pass
@@ -146,7 +145,7 @@ class TuneSession:
                 raise MeasurementError("not stored: the program was not verified; without --no-measure it is run")
             return
         self.targets.write_trace(number, chapter.result.trace.dump())
-        self.targets.write_program(number, print_notation(chapter.result.kernel))
+        self.targets.write_program(number, chapter.result.kernel)
 
     def _report(self) -> None:
         if self.targets.report is None or not self.chapters:

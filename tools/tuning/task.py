@@ -13,16 +13,17 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 from pdojo.passes.scheduled_kernel import assume_alignment, make_moves
 from pdojo.passes.task import TuningTask
+from pdojo.passes.versions import advised_versions
 from pdojo.transforms.trace import Trace
 
 
 def tasks_of(title: str, given: argparse.Namespace, host: Machine | None = None) -> list[TuningTask]:
-    """The tasks that a word of the command line names: one for a kernel, several for the kernels of a model.
+    """The tasks that a word of the command line names: one for a kernel, several for its versions or those of a model.
 
     Raises PdojoError for a bad kernel, model or trace. `host` replaces the machine of that name.
     """
     if not given.torch and not is_model(title):
-        return [task_of(title, given, host)]
+        return _kernel_tasks(title, given, host)
     for option in ("kernel", "dtype", "trace", *(["shape"] if given.torch else [])):
         if getattr(given, option):
             raise UsageError(f"--{option} is for kernels; '{title}' is a model")
@@ -51,7 +52,7 @@ def is_model(program: str) -> bool:
 
 
 def task_of(title: str, given: argparse.Namespace, host: Machine | None = None) -> TuningTask:
-    """The task that a word of the command line names. Raises PdojoError for a bad kernel or trace.
+    """The one task that a word of the command line names. Raises PdojoError for a bad kernel or trace.
 
     `host` replaces the machine of that name.
     """
@@ -60,3 +61,21 @@ def task_of(title: str, given: argparse.Namespace, host: Machine | None = None) 
     trace = None if given.trace is None else Trace.load(given.trace)
     begun = make_moves(assume_alignment(found.kernel, given.align, trace), machine, None, trace)
     return TuningTask(found.title, found.workload, begun, found.source, given.expert, trace)
+
+
+def _kernel_tasks(title: str, given: argparse.Namespace, host: Machine | None) -> list[TuningTask]:
+    """A task for each version of a kernel: the file's, or those that the expert pass advises."""
+    if given.trace is not None or given.expert == "none":
+        return [task_of(title, given, host)]
+    found = load_named(title, given.kernel, shape=given.shape, dtype=given.dtype, has_versions=True)
+    machine = machine_for(found.kernel, given.machine, given.threads, host, trust=given.trust_machine)
+    versions = found.versions or advised_versions(found.kernel, machine)
+    if versions is None:
+        return [task_of(title, given, host)]
+    tasks: list[TuningTask] = []
+    for nest in versions.nests:
+        begun = make_moves(assume_alignment(nest.kernel, given.align), machine, None)
+        ranges = ", ".join(f"{s.name} {s.low}..{s.high}" for s in nest.sizes.values())
+        title = f"{nest.name} ({ranges})"
+        tasks.append(TuningTask(title, None, begun, None, given.expert, family=versions.name))
+    return tasks

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdojo.backends.c.names import Identifiers, comment
+from pdojo.backends.c.dispatch import parameters_of
+from pdojo.backends.c.names import comment
 from pdojo.backends.c.spelling import CSpelling
 from pdojo.backends.common.placement import ALIGNMENT, plan_memory
 from pdojo.dialect.view.nest import Nest
+from pdojo.dialect.view.versions import Versions
 
 _OPENING = f"""\
 /* Kernels compiled by pdojo. Arrays are dense, in row-major order, and do not overlap; alignments are in bytes.
@@ -31,29 +33,28 @@ _CLOSING = """
 _SPELLING = CSpelling()
 
 
-def header_text(nests: Sequence[Nest]) -> str:
+def header_text(nests: Sequence[Nest], versions: Sequence[Versions] = ()) -> str:
     """The header of an object file with these kernels."""
-    return _OPENING + "".join(map(_declaration, nests)) + _CLOSING
+    own = [_declaration(nest.name, nest.symbol, [nest]) for nest in nests]
+    listed = [_declaration(each.name, each.symbol, each.nests) for each in versions]
+    return _OPENING + "".join([*own, *listed]) + _CLOSING
 
 
-def _declaration(nest: Nest) -> str:
-    name = nest.symbol
-    interface = [b for b in nest.buffers if b.intent is not None]
-    local = Identifiers()
-    named = [(b, local.fresh(b.names[0])) for b in interface]
-    lines = [f"/* {nest.name}", *(f"   {comment(buffer, own)}" for buffer, own in named)]
+def _declaration(name: str, symbol: str, nests: Sequence[Nest]) -> str:
+    """The declaration of a kernel; several nests are its versions, of which the last has the widest ranges."""
+    parameters, names = parameters_of(nests[-1], _SPELLING)
+    interface = [b for b in nests[-1].buffers if b.intent is not None]
+    lines = [f"/* {name}", *(f"   {comment(buffer, names[buffer.names[0]])}" for buffer in interface)]
     lines[-1] += " */"
-    pointers = [_SPELLING.parameter(buffer, own) for buffer, own in named]
-    sizes = [f"int64_t {local.fresh(size)}" for size in nest.sizes]
-    parameters = [*pointers, *sizes, "void *restrict workspace", "int32_t threads"]
-    plan = plan_memory(nest)
-    size = f"((size_t){plan.shared_bytes} + (size_t){plan.thread_bytes} * (size_t)(threads))"
+    plans = [plan_memory(nest) for nest in nests]
+    shared, own = max(plan.shared_bytes for plan in plans), max(plan.thread_bytes for plan in plans)
+    size = f"((size_t){shared} + (size_t){own} * (size_t)(threads))"
     return "\n".join(
         [
             "",
             *lines,
-            f"#define {name}_WORKSPACE(threads) {size}",
-            f"void {name}({', '.join(parameters)});",
+            f"#define {symbol}_WORKSPACE(threads) {size}",
+            f"void {symbol}({', '.join(parameters)});",
             "",
         ]
     )

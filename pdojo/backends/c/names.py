@@ -27,7 +27,7 @@ class Identifiers:
 
 def comment(buffer: Buffer, name: str) -> str:
     """A comment line about the array behind a pointer: `x: f32 [4][8], read, aligned to 4 bytes`."""
-    extents = "".join(f"[{extent}]" for extent in buffer.shape)
+    extents = "".join(f"[{extent.render(str)}]" for extent in buffer.extents)
     uses = {Intent.IN: "read", Intent.OUT: "written", Intent.INOUT: "read and written"}
     assert buffer.intent is not None
     return f"{name}: {buffer.dtype} {extents}{' ' * bool(extents)}{uses[buffer.intent]}, aligned to {buffer.alignment}"

@@ -9,6 +9,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.target import Target
 
+from pdojo.backends.c.dispatch import dispatch_text
 from pdojo.backends.c.kernel_text import kernel_text
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.spelling import CSpelling
@@ -18,6 +19,7 @@ from pdojo.dialect.machines.registry import known_machine, machine
 from pdojo.dialect.ops import CallOp, KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
+from pdojo.dialect.view.versions import version_lists, versions_of
 from pdojo.errors import LoweringError
 
 
@@ -34,6 +36,8 @@ class PdojoCTarget(Target):
         """Print the kernels of the module."""
         kernels = printed_kernels(module, self.name)
         output.write(c_text(*kernels, machine=None if self.machine is None else machine(self.machine)))
+        for listed in version_lists(module):
+            output.write(f"\n{dispatch_text(versions_of(listed), CSpelling())}")
 
 
 def printed_kernels(module: ModuleOp, target: str) -> list[KernelOp]:

@@ -47,12 +47,8 @@ class CallArguments:
         """
         values: dict[str, int] = {}
         if sizes:
-            known = {size.name: int(named[size.name]) for size in sizes if size.name in named}
-            named = {name: value for name, value in named.items() if name not in known}
-            present = matched(kernel, [p.name for p in parameters], arrays, named)
-            shapes = {name: tuple(np.shape(array)) for name, array in present.items()}
-            extents = {p.name: p.extents for p in parameters}
-            values = solve_sizes(kernel, sizes, extents, shapes, known)
+            values, _ = sizes_by_shapes(kernel, parameters, arrays, named, sizes)
+            named = {name: value for name, value in named.items() if name not in values}
             parameters = parameters_at(parameters, values)
         given = matched(kernel, [p.name for p in parameters], arrays, named)
         missing = [p.name for p in parameters if p.name not in given and p.intent is not Intent.OUT]
@@ -78,6 +74,24 @@ class CallArguments:
             return array
         given = self.given.get(parameter.name)
         return given if is_tensor(given) else tensor_of(array, parameter.dtype)
+
+
+def sizes_by_shapes(
+    kernel: str,
+    parameters: Sequence[Parameter],
+    arrays: Sequence[AnyArray],
+    named: Mapping[str, AnyArray],
+    sizes: Sequence[Size],
+) -> tuple[dict[str, int], dict[str, tuple[int, ...]]]:
+    """The values of sizes for the arrays of a call, in order, and the arrays' shapes by name.
+
+    Raises UsageError for a size that no shape and no name gives, and for a value outside of its range.
+    """
+    known = {size.name: int(named[size.name]) for size in sizes if size.name in named}
+    present = matched(kernel, [p.name for p in parameters], arrays, {n: a for n, a in named.items() if n not in known})
+    shapes = {name: tuple(np.shape(array)) for name, array in present.items()}
+    extents = {p.name: p.extents for p in parameters}
+    return solve_sizes(kernel, sizes, extents, shapes, known), shapes
 
 
 def matched(

@@ -18,6 +18,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_on
+from pdojo.dialect.view.versions import refuse_versions
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class _DeviceTarget(Target):
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         """Print the kernels of the module."""
+        refuse_versions(module, f"the target {self.name}")
         kernels = printed_kernels(module, self.name)
         described = None if self.machine is None else machine(self.machine)
         output.write(device_text(*kernels, spelling=self.spelling, machine=described).text)

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from pdojo.backends.llvm.dispatch import dispatch_function
 from pdojo.backends.llvm.kernel_functions import Lowered, lower_kernel, runtime_declarations
 from pdojo.backends.llvm.tensor import declarations
 from pdojo.backends.llvm.x86 import Features
@@ -20,6 +21,7 @@ from pdojo.dialect.machines.registry import machine, machine_of
 from pdojo.dialect.ops import CallOp, KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
+from pdojo.dialect.view.versions import version_lists, versions_of
 from pdojo.errors import LoweringError
 
 
@@ -56,6 +58,8 @@ def convert(op: ModuleOp, features: Features, described: Machine | None = None) 
                 f"use convert-pdojo-to-loops for a module with pdojo.call"
             )
     lowered: list[Lowered] = []
+    for listed in version_lists(op):
+        Rewriter.replace_op(listed, dispatch_function(versions_of(listed)))
     for kernel in [k for k in op.body.block.ops if isinstance(k, KernelOp)]:
         lowered.append(_lower_one(kernel, features, described))
         Rewriter.insert_op([*lowered[-1].tables, *lowered[-1].functions], InsertPoint.before(kernel))

@@ -16,6 +16,7 @@ from pdojo.backends.llvm.lowering import convert, lower
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.versions import version_lists, versions_of
 
 if TYPE_CHECKING:
     from llvmlite.binding import ModuleRef, TargetMachine
@@ -74,7 +75,8 @@ class PdojoHeaderTarget(_ForMachine, Target):
 
         # Lower the module too, to raise an error for kernels without object code.
         llvm_text(module, _machine(module, self.machine))
-        output.write(header_text([nest_of(op) for op in module.walk() if isinstance(op, KernelOp)]))
+        nests = [nest_of(op) for op in module.walk() if isinstance(op, KernelOp)]
+        output.write(header_text(nests, [versions_of(listed) for listed in version_lists(module)]))
 
 
 def llvm_text(program: KernelOp | ModuleOp, machine: Machine | None = None) -> str:

@@ -21,6 +21,7 @@ from pdojo.backends.loops.emitter import table_op
 from pdojo.backends.loops.loop_function import lower_kernel
 from pdojo.dialect.ops import CallOp, KernelOp
 from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.versions import refuse_versions
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class CallToFuncCallPattern(RewritePattern):
 
 def lower_kernels(module: ModuleOp, lower: Callable[[KernelOp], func.FuncOp]) -> None:
     """Rewrite all kernels of a module to functions, and their calls to calls of the functions."""
+    refuse_versions(module, "a conversion to functions")
     patterns = GreedyRewritePatternApplier([KernelToFuncPattern(lower), CallToFuncCallPattern()])
     PatternRewriteWalker(patterns, apply_recursively=False).rewrite_module(module)
 

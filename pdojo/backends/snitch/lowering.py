@@ -15,6 +15,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import known_machine, machine
 from pdojo.dialect.ops import CallOp, KernelOp
 from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.versions import refuse_versions
 from pdojo.errors import LoweringError
 
 DEFAULT_MACHINE = "snitch"
@@ -42,6 +43,7 @@ def convert(op: ModuleOp, described: Machine | None = None) -> None:
                 f"'{call.callee.string_value()}' is called from host IR, which convert-pdojo-to-snitch leaves alone; "
                 f"use convert-pdojo-to-loops for a module with pdojo.call"
             )
+    refuse_versions(op, "convert-pdojo-to-snitch")
     for kernel in [k for k in op.body.block.ops if isinstance(k, KernelOp)]:
         function = lower_kernel(nest_of(kernel), described or core_of(kernel))
         Rewriter.insert_op(function_ops(function), InsertPoint.before(kernel))

@@ -7,16 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pdojo.dialect.notation.equality import plain_mlir, same_program
-    from pdojo.dialect.notation.parser import parse_notation
-    from pdojo.dialect.notation.printer import print_nest, print_notation
+    from pdojo.dialect.notation.parser import parse_module, parse_notation
+    from pdojo.dialect.notation.printer import print_nest, print_notation, print_versions
 
-__all__ = ["parse_notation", "plain_mlir", "print_nest", "print_notation", "same_program"]
+__all__ = [
+    "parse_module",
+    "parse_notation",
+    "plain_mlir",
+    "print_nest",
+    "print_notation",
+    "print_versions",
+    "same_program",
+]
 
 _HOMES = {
+    "parse_module": "parser",
     "parse_notation": "parser",
     "plain_mlir": "equality",
     "print_nest": "printer",
     "print_notation": "printer",
+    "print_versions": "printer",
     "same_program": "equality",
 }
 

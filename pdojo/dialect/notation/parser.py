@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.utils.exceptions import VerifyException
 
@@ -23,7 +24,7 @@ from pdojo.dialect.notation.sizes import Given, Names
 from pdojo.dialect.notation.source import Source, Span, did_you_mean
 from pdojo.dialect.notation.statements import parse_scope, parse_statement
 from pdojo.dialect.notation.values import Named
-from pdojo.dialect.ops import MOST_SCOPES, KernelOp, ScopeOp
+from pdojo.dialect.ops import MOST_SCOPES, KernelOp, ScopeOp, VersionsOp
 from pdojo.dialect.view.build import assign_ids
 from pdojo.errors import NotationError
 
@@ -34,7 +35,19 @@ def parse_notation(text: str, source: str = "<notation>", given: Given | None = 
     `given` replaces values of the text's named sizes, numbers and types. Raises NotationError for a text that is not a
     valid program, and UsageError for a given name that the text does not define.
     """
-    return _KernelParser(Source(text, source), Names(given or {})).parse()
+    return _KernelParser(Source(text, source), Names(given or {})).parse().kernels
+
+
+def parse_module(text: str, source: str = "<notation>") -> ModuleOp:
+    """The kernels and versions of a text; raises NotationError as `parse_notation` does."""
+    parser = _KernelParser(Source(text, source), Names()).parse()
+    module = ModuleOp([*parser.kernels, *parser.versions])
+    for versions, span in parser.versions.items():
+        try:
+            versions.verify()
+        except VerifyException as error:
+            raise parser.source.error(span, str(error)) from None
+    return module
 
 
 _BEGINNING = "a kernel begins with: kernel name(x) -> (y)"
@@ -45,10 +58,12 @@ class _KernelParser:
         self.source = source
         self.names = names
         self.kernels: list[KernelOp] = []
+        self.versions: dict[VersionsOp, Span] = {}
+        """The lines that list versions."""
         self.header: Header | None = None
         self.tree: _Tree | None = None
 
-    def parse(self) -> list[KernelOp]:
+    def parse(self) -> _KernelParser:
         for line in range(len(self.source.lines)):
             cursor = Cursor(self.source, tokenize(self.source, line))
             if self.names.is_definition(cursor):
@@ -59,7 +74,7 @@ class _KernelParser:
         self.names.check_given()
         if not self.kernels:
             raise self.source.error(Span(0, 0, 1), "the text has no kernel", _BEGINNING)
-        return self.kernels
+        return self
 
     def _define(self, cursor: Cursor) -> None:
         if self.header is not None and self.tree is None:
@@ -71,8 +86,10 @@ class _KernelParser:
             self._finish()
             self.header = parse_kernel_line(cursor)
             self.header.sizes.update(self.names.ranges)
-            if any(k.sym_name.data == self.header.name for k in self.kernels):
-                raise cursor.error(f"kernel '{self.header.name}' is defined twice", span=self.header.span)
+            self._check_name(cursor, self.header.name, self.header.span)
+        elif cursor.at_word("versions") and cursor.at("=", 2):
+            self._finish()
+            self._versions(cursor)
         elif self.header is None:
             raise cursor.error("expected the header of a kernel", _BEGINNING)
         elif _is_declaration(cursor, self.header):
@@ -89,12 +106,28 @@ class _KernelParser:
                 self.tree = _Tree(cursor, self.header)
             self.tree.line(cursor)
 
+    def _check_name(self, cursor: Cursor, name: str, span: Span) -> None:
+        if any(each.sym_name.data == name for each in (*self.kernels, *self.versions)):
+            raise cursor.error(f"kernel '{name}' is defined twice", span=span)
+
+    def _versions(self, cursor: Cursor) -> None:
+        """`versions f = f_1, f_2`."""
+        first = cursor.advance()
+        name = cursor.expect_kind(TokenKind.WORD, "the name of the kernel with versions")
+        self._check_name(cursor, name.text, name.span)
+        cursor.advance()
+        kernels = [cursor.expect_kind(TokenKind.WORD, "the name of a version").text]
+        while cursor.accept(","):
+            kernels.append(cursor.expect_kind(TokenKind.WORD, "the name of a version").text)
+        cursor.expect_end("after the versions")
+        self.versions[VersionsOp(name.text, kernels)] = first.span.to(cursor.previous.span)
+
     def _size(self, cursor: Cursor, header: Header) -> None:
         """Declare a size of the present kernel; a given one is a constant until the kernel ends."""
         if header.declarations:
             raise cursor.error("sizes are declared above the arrays")
-        size = parse_size(cursor, header)
-        if not self.names.give(size):
+        size = self.names.narrowed(parse_size(cursor, header))
+        if size is not None:
             header.sizes[size.name] = size
 
     def _finish(self) -> None:

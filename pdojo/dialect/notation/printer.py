@@ -13,7 +13,7 @@ from pdojo.dialect.lookups import lookups_in
 from pdojo.dialect.notation.hints import spell_hints
 from pdojo.dialect.notation.literals import format_constant
 from pdojo.dialect.notation.spelling import ApplicationStyle, spell
-from pdojo.dialect.ops import KernelOp, spell_slots
+from pdojo.dialect.ops import KernelOp, VersionsOp, spell_slots
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Node, Scope
 from pdojo.dialect.view.nodes import extent_and_guard
@@ -27,6 +27,11 @@ def print_notation(kernel: KernelOp) -> str:
     Raises NotationError for a hint whose value the notation cannot spell.
     """
     return print_nest(nest_of(kernel))
+
+
+def print_versions(versions: VersionsOp) -> str:
+    """The line that lists the versions of a kernel, ending in a newline."""
+    return f"versions {versions.sym_name.data} = {', '.join(versions.names)}\n"
 
 
 def print_nest(nest: Nest) -> str:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from math import lcm
 from typing import TypeAlias, TypeVar
 
 from pdojo.dialect.affine import Expr, Size, const, floordiv, modulo
@@ -107,20 +108,28 @@ class Names:
         }
         return {name: found[name] for name in self.parameters if name in found}
 
-    def give(self, size: Size) -> bool:
-        """Whether the value of a kernel's size is given; its name then stands for the value until the kernel ends.
+    def narrowed(self, size: Size) -> Size | None:
+        """A kernel's size with the range that is given for it; None if a value is given.
 
-        Raises UsageError for a value outside of the range.
+        Its name then stands for the value until the kernel ends. Raises UsageError for values outside of the range.
         """
         if size.name not in self.given:
-            return False
+            return size
+        self.parameters.append(size.name)
+        given = self.given[size.name]
+        if isinstance(given, range):
+            found = self._range(size.name, "size", given)
+            narrow = Size(found.name, found.low, found.high, lcm(found.step, size.step))
+            problem = value_problem(size, found.low) or value_problem(size, found.high) or size_problem(narrow)
+            if problem is not None:
+                raise UsageError(problem)
+            return narrow
         value = self._given(size.name, "size", 0)
         if (problem := value_problem(size, value)) is not None:
             raise UsageError(problem)
         self.values[size.name] = value
-        self.parameters.append(size.name)
         self.of_kernel.append(size.name)
-        return True
+        return None
 
     def end_kernel(self) -> None:
         """Forget the values of the kernel's sizes."""
@@ -153,7 +162,7 @@ class Names:
     def _given(self, name: str, keyword: str, default: Value) -> Value:
         value = self.given.get(name, default)
         if isinstance(value, range):
-            return self._range(name, keyword, value)
+            return self._range(name, keyword, value).expression
         if keyword == "type" and value not in ELEMENT_TYPES:
             raise UsageError(f"unknown element type '{value}' for '{name}'; {element_type_hint(str(value))}")
         if keyword == "size" and (not isinstance(value, int) or value < 0):
@@ -162,14 +171,14 @@ class Names:
             raise UsageError(f"'{name}' is a number, not '{value}'")
         return value
 
-    def _range(self, name: str, keyword: str, given: range) -> Expr:
+    def _range(self, name: str, keyword: str, given: range) -> Size:
         """The size of a given range. Raises UsageError if it is not one of a size."""
         if keyword != "size" or not given or given.step < 1:
             raise UsageError(f"'{name}' cannot be {given}: a size has an ascending range with a value")
         size = Size(name, given[0], given[-1], given.step)
         if (problem := size_problem(size)) is not None:
             raise UsageError(f"'{name}' cannot be {given}: {problem}")
-        return size.expression
+        return size
 
     def _stated(self) -> str:
         """The parameters so far, for messages."""

@@ -1,4 +1,4 @@
-"""The operations of the pdojo dialect: kernel, buffer, scope, statement (`pdojo.op`) and call."""
+"""The operations of the pdojo dialect: kernel, buffer, scope, statement (`pdojo.op`), call and versions."""
 
 from xdsl.ir import Dialect
 
@@ -17,10 +17,11 @@ from pdojo.dialect.ops.kernel import (
 )
 from pdojo.dialect.ops.scope import MOST_SCOPES, ScopeOp, guard_attr
 from pdojo.dialect.ops.statement import StatementOp, hints_attr
+from pdojo.dialect.ops.versions import VersionsOp
 
 PDOJO = Dialect(
     "pdojo",
-    [KernelOp, BufferOp, ScopeOp, StatementOp, CallOp],
+    [KernelOp, BufferOp, ScopeOp, StatementOp, CallOp, VersionsOp],
     [MappingAttr, MemoryAttr, IntentAttr, NumericsAttr, IndexValueAttr, LookupAttr],
 )
 """The dialect, as registered with xDSL."""
@@ -35,6 +36,7 @@ __all__ = [
     "ScopeOp",
     "StatementOp",
     "Swizzle",
+    "VersionsOp",
     "guard_attr",
     "hints_attr",
     "reuse_attr",

@@ -15,4 +15,5 @@ CPU = MachineKind(
         "heuristic": lazy("pdojo.passes.cpu.heuristic:heuristic"),
     },
     model=lazy("pdojo.passes.cost_model:MODEL"),
+    versions=lazy("pdojo.passes.cpu.versions:parts_of_ranges"),
 )

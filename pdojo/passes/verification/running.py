@@ -9,6 +9,8 @@ from pdojo.backends.backend import Runs
 from pdojo.backends.measure import KernelReference, MeasuredProgram, Options, Outcome, PhaseEvent, Success
 from pdojo.backends.registry import backend_of
 from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.notation.bound import narrowed
+from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.oracle.instances import count_instances
 from pdojo.dialect.view.build import nest_on
 from pdojo.errors import LoweringError, MeasurementError, UsageError
@@ -56,7 +58,7 @@ class Stopwatch:
 def judge_code(tuning: ScheduledKernel, tell: Callable[[str], None]) -> str | None:
     """Run the tuned and the plain kernel's code once, and compare; returns the reason if it cannot run, else None.
 
-    On a processor, the arrays lie between guard pages. Raises MeasurementError if the code fails or its results are
+    The arrays have the greatest sizes, or for large kernels those of a part of the ranges. On a processor, the arrays lie between guard pages. Raises MeasurementError if the code fails or its results are
     wrong. `tell` receives the current phase.
     """
     machine = tuning.game.machine
@@ -65,14 +67,27 @@ def judge_code(tuning: ScheduledKernel, tell: Callable[[str], None]) -> str | No
         backend.check_runs_here(machine)
     except (LoweringError, UsageError) as error:
         return str(error)
-    count = count_instances(nest_on(tuning.before, machine))
     most = MOST_SIMULATED if backend.is_simulated else MOST_INSTANCES
+    before, after = _of_size(tuning, most)
+    count = count_instances(nest_on(before, machine))
     if count > most:
         return f"the kernel has {count} statement instances, more than {most}"
     options = Options(threads=machine.threads, samples=1, budget=0)
-    reference = KernelReference(MeasuredProgram.of(tuning.before, machine).text, compiled=not backend.is_simulated)
+    reference = KernelReference(MeasuredProgram.of(before, machine).text, compiled=not backend.is_simulated)
     with Stopwatch(machine, reference, options) as watch:
-        (outcome,) = watch.compare([MeasuredProgram.of(tuning.after, machine)], lambda event: tell(event.phase))
+        (outcome,) = watch.compare([MeasuredProgram.of(after, machine)], lambda event: tell(event.phase))
     if not isinstance(outcome, Success):
         raise MeasurementError(f"the tuned program: {outcome.summary}")
     return None
+
+
+def _of_size(tuning: ScheduledKernel, most: int) -> tuple[KernelOp, KernelOp]:
+    """The plain and the tuned kernel, for a part of the ranges of their sizes if all of it has too many instances."""
+    before, after = tuning.before, tuning.after
+    while count_instances(nest_on(before, tuning.game.machine)) > most:
+        wide = max(before.known_sizes().values(), key=lambda size: size.high - size.low, default=None)
+        if wide is None or wide.low == wide.high:
+            break
+        part = {wide.name: range(wide.low, max(wide.low, wide.high // 2) + 1, wide.step)}
+        before, after = narrowed(before, part), narrowed(after, part)
+    return before, after

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pdojo.dialect.notation.bound import bound
+from pdojo.dialect.notation.bound import bound, narrowed
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.oracle import IntegerSetOracle, Oracle
 from pdojo.dialect.semantics.oracle.compare import DEFAULT_SEEDS
@@ -67,7 +67,9 @@ def _at_sizes(tuning: ScheduledKernel, limit: int) -> Verification:
     """Compare the programs for some values of the sizes that callers give."""
     compared: list[str] = []
     for values in probes([*tuning.before.known_sizes().values()]):
-        nests = _nests(tuning.game, bound(tuning.before, values), bound(tuning.after, values))
+        # Narrowed first, which leaves out scopes without iterations, such as those of tiles that are larger.
+        part = {name: range(value, value + 1) for name, value in values.items()}
+        nests = _nests(tuning.game, *(bound(narrowed(each, part), values) for each in (tuning.before, tuning.after)))
         at = ", ".join(f"{name} = {value}" for name, value in values.items())
         if _instances(*nests) > limit or at in compared:
             continue
