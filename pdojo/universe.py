@@ -23,7 +23,9 @@ PDOJO_UNIVERSE = Universe(
         "convert-pdojo-to-llvm": lazy("pdojo.backends.llvm.lowering:ConvertPdojoToLLVMPass"),
         "convert-pdojo-to-loops": lazy("pdojo.backends.loops.convert:ConvertPdojoToLoopsPass"),
         "convert-pdojo-to-snitch": lazy("pdojo.backends.snitch.lowering:ConvertPdojoToSnitchPass"),
+        "pdojo-specialise": lazy("pdojo.transforms.versions:SpecialisePass"),
         "pdojo-split-constants": lazy("pdojo.backends.common.binding:PdojoSplitConstantsPass"),
+        "pdojo-split-range": lazy("pdojo.transforms.versions:SplitRangePass"),
         **passes_by_name(TRANSFORMATION_NAMES),
     },
     # xDSL has its own target `llvm`; pdojo-opt calls pdojo's targets `llvm`, `asm`, `obj`, ... for short.

@@ -16,13 +16,14 @@ from pdojo.dialect.attributes import Intent
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
-from pdojo.dialect.notation.bound import bound, version_of
+from pdojo.dialect.notation.bound import bound
 from pdojo.dialect.ops import KernelOp, VersionsOp
 from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.semantics.oracle import check_valid, equivalent
 from pdojo.dialect.semantics.oracle.instances import INSTANCE_LIMIT, count_instances
 from pdojo.dialect.sizes import probes
+from pdojo.dialect.versions import version_of
 from pdojo.dialect.view.build import nest_of, nest_on
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import InvalidKernel, LoweringError, SimulationError, UsageError

@@ -9,9 +9,9 @@ from pdojo.api.programs import KernelLike, kernel_of, machine_for, machine_named
 from pdojo.backends.backend import CallableKernel
 from pdojo.backends.calling.arguments import Outputs
 from pdojo.backends.calling.arrays import AnyArray
-from pdojo.backends.calling.versions import Version, VersionedKernel
 from pdojo.backends.calls import call, compile_for
 from pdojo.backends.llvm.executable import Executable
+from pdojo.backends.versions import Version, VersionedKernel
 from pdojo.dialect.machines.machine import Machine
 from pdojo.transforms.game import Game
 

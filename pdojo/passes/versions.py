@@ -5,8 +5,8 @@ from __future__ import annotations
 from xdsl.dialects.builtin import StringAttr
 
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.notation.bound import narrowed
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.versions import narrowed
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.versions import Versions
 from pdojo.passes.registry import kind_of_machine

@@ -7,14 +7,17 @@ kernel itself with narrower ranges, and a call runs the first version whose rang
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from itertools import count
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from pdojo.dialect.affine import Size
-from pdojo.dialect.notation.bound import narrowed
 from pdojo.dialect.ops import KernelOp, VersionsOp
+from pdojo.dialect.versions import narrowed
 from pdojo.errors import IllegalMove, LocationError, did_you_mean
 from pdojo.transforms.move import Move
 
@@ -51,6 +54,49 @@ def divide(module: ModuleOp, kernel: KernelOp, move: Move) -> VersionsOp:
         Rewriter.insert_op(listed, InsertPoint.after(kernel))
     Rewriter.erase_op(kernel)
     return listed
+
+
+@dataclass(frozen=True)
+class _VersionsPass(ModulePass):
+    size: str
+    """Name of the size."""
+    kernel: str = ""
+    """Symbol of the kernel; may be left out if the module has one kernel."""
+
+    def _divide(self, module: ModuleOp, move: str, value: int) -> None:
+        kernels = {k.sym_name.data: k for k in module.walk() if isinstance(k, KernelOp)}
+        found = [k for name, k in kernels.items() if self.kernel in ("", name)]
+        if len(found) != 1:
+            raise LocationError(f"pass '{self.name}' needs kernel=NAME: the module's kernels are {', '.join(kernels)}")
+        divide(module, found[0], Move(move, self.size, ((PARAMETERS[move], value),)))
+
+
+@dataclass(frozen=True)
+class SplitRangePass(_VersionsPass):
+    """Replace a kernel by a version for the values of a size below `at`, and one for the others."""
+
+    name = "pdojo-split-range"
+
+    at: int = 0
+    """The least value of the second version."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the module. Raises LocationError or IllegalMove as `divide` does."""
+        self._divide(op, "split_range", self.at)
+
+
+@dataclass(frozen=True)
+class SpecialisePass(_VersionsPass):
+    """Replace a kernel by a version for one value of a size, and one for all values."""
+
+    name = "pdojo-specialise"
+
+    value: int = 0
+    """The value of the first version."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the module. Raises LocationError or IllegalMove as `divide` does."""
+        self._divide(op, "specialise", self.value)
 
 
 def _size(kernel: KernelOp, move: Move) -> Size:

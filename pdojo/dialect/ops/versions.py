@@ -93,7 +93,9 @@ def _difference(first: KernelOp, other: KernelOp) -> str | None:
     """The first thing in which the interfaces of two versions differ; None if nothing does."""
     facts = zip(_facts(first), _facts(other), strict=True)
     found = (what for (what, one), (_, same) in facts if one != same)
-    constants = {size.name: size.low for k in (first, other) for size in k.known_sizes().values() if size.low == size.high}
+    constants = {
+        size.name: size.low for k in (first, other) for size in k.known_sizes().values() if size.low == size.high
+    }
     shapes = (_shapes(each, constants) for each in (first, other))
     return next(found, None) or (None if next(shapes) == next(shapes) else "shapes")
 

@@ -9,9 +9,9 @@ from pdojo.backends.backend import Runs
 from pdojo.backends.measure import KernelReference, MeasuredProgram, Options, Outcome, PhaseEvent, Success
 from pdojo.backends.registry import backend_of
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.notation.bound import narrowed
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.oracle.instances import count_instances
+from pdojo.dialect.versions import narrowed
 from pdojo.dialect.view.build import nest_on
 from pdojo.errors import LoweringError, MeasurementError, UsageError
 from pdojo.passes.scheduled_kernel import ScheduledKernel
@@ -58,8 +58,9 @@ class Stopwatch:
 def judge_code(tuning: ScheduledKernel, tell: Callable[[str], None]) -> str | None:
     """Run the tuned and the plain kernel's code once, and compare; returns the reason if it cannot run, else None.
 
-    The arrays have the greatest sizes, or for large kernels those of a part of the ranges. On a processor, the arrays lie between guard pages. Raises MeasurementError if the code fails or its results are
-    wrong. `tell` receives the current phase.
+    The arrays have the greatest sizes, or for large kernels those of a part of the ranges. On a processor, they lie
+    between guard pages. Raises MeasurementError if the code fails or its results are wrong. `tell` receives the current
+    phase.
     """
     machine = tuning.game.machine
     try:

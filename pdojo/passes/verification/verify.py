@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pdojo.dialect.notation.bound import bound, narrowed
+from pdojo.dialect.notation.bound import bound
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.oracle import IntegerSetOracle, Oracle
 from pdojo.dialect.semantics.oracle.compare import DEFAULT_SEEDS
 from pdojo.dialect.semantics.oracle.instances import INSTANCE_LIMIT, count_instances
 from pdojo.dialect.sizes import probes
+from pdojo.dialect.versions import narrowed
 from pdojo.dialect.view.build import nest_on
 from pdojo.dialect.view.nest import Nest
 from pdojo.kernels import Workload
