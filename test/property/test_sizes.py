@@ -64,6 +64,18 @@ t f32 [(H-2), (H+1)] heap
 | 3 3 t[{0},{1}] += x[{0}+{2},{1}+{3}]
 (H-2) (H+1) y[{0},{1}] = max(t[{0},{1}], 0)
 """
+COLUMNS = """\
+kernel columns(x, w) -> (y)
+size N in 1..20
+size M in 8..40 multiple 8
+x f32 [M, N] heap
+w f32 [N, M] heap
+y f32 [N, M] heap
+t f32 [N, M] heap
+
+N (M//8) 8 t[{0},{1}*8+{2}] = x[{1}*8+{2},{0}]
+N (M//8) 8 y[{0},{1}*8+{2}] = t[{0},{1}*8+{2}] * w[N-1-{0},{1}*8+{2}]
+"""
 STEPS = 5
 """Moves of a walk."""
 
@@ -95,7 +107,7 @@ def judge(before: KernelOp, after: KernelOp, values: dict[str, int], seed: int) 
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("text", [SOFTMAX, PRODUCT, STENCIL], ids=["softmax", "product", "stencil"])
+@pytest.mark.parametrize("text", [SOFTMAX, PRODUCT, STENCIL, COLUMNS], ids=["softmax", "product", "stencil", "columns"])
 def test_legal_moves_are_right_for_all_sizes(text: str, seed: int) -> None:
     (start,) = parse_notation(text)
     random = Random(seed)

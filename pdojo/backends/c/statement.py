@@ -164,9 +164,10 @@ def _store(code: FunctionText, scope: Scope, leaf: Leaf, lane: str, target: str)
 
 
 def _shape(code: FunctionText, scope: Scope, access: Access, leaf: Leaf) -> Lanes | None:
-    """The positions of an access, keyed by lane; None for a swizzled buffer."""
+    """The positions of an access, keyed by lane; None for a swizzled buffer, and for lanes at a distance by sizes."""
     where = code.place(access, leaf)
-    return None if where.exchanges else lanes_of(code.bind(where.linear), scope.depth, code.extents)
+    apart = any(each.index.uses(scope.depth) for each in where.scaled)
+    return None if where.exchanges or apart else lanes_of(code.bind(where.linear), scope.depth, code.extents)
 
 
 def _streams(code: FunctionText, scope: Scope, leaf: Leaf) -> bool:

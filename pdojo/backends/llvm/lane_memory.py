@@ -40,6 +40,10 @@ def load_lanes(reach: Reach, place: AccessPlace, depth: int, mask: SSAValue | No
     code = reach.code
     shape = lanes_of(place.index, depth, code.extents)
     dtype = place.buffer.dtype
+    if depth in place.steps:
+        _refuse_streams(place, "its lanes are not contiguous")
+        reach.prefetch(place, place.index.substitute({depth: const(0)}, code.extents))
+        return _gathered(reach, place, shape, depth, mask)
     if shape.uniform:
         return splat(code, reach.load(replace(place, index=shape.base)), code.extents[depth])
     if shape.stride in (1, -1):
@@ -52,6 +56,12 @@ def load_lanes(reach: Reach, place: AccessPlace, depth: int, mask: SSAValue | No
         return from_memory(code, load_pieces(reach, place, shape.base, shape.offsets, mask), dtype)
     if mask is None and shape.offsets is not None and GATHERS.isdisjoint(code.features):
         return from_memory(code, _load_apart(reach, place, shape.base, shape.offsets), dtype)
+    return _gathered(reach, place, shape, depth, mask)
+
+
+def _gathered(reach: Reach, place: AccessPlace, shape: Lanes, depth: int, mask: SSAValue | None) -> SSAValue:
+    """The elements of all lanes, each at an address of its own."""
+    code, dtype = reach.code, place.buffer.dtype
     kind = VectorType(memory_type(dtype), [code.extents[depth]])
     pointers, alignment = _pointers(reach, place, shape, depth)
     name = f"llvm.masked.gather.{suffix(kind)}.v{code.extents[depth]}p0"
@@ -193,8 +203,12 @@ def _pointers(reach: Reach, place: AccessPlace, shape: Lanes, depth: int) -> tup
     """One address per lane, and an alignment common to all."""
     code = reach.code
     element = memory_type(place.buffer.dtype)
-    if shape.offsets is None:
+    if shape.offsets is None or depth in place.steps:
         offsets = index_lanes(code, place.index, depth)
+        if depth in place.steps:
+            lanes = code.vector_constant(range(code.extents[depth]), 64)
+            apart = code.emit(llvm.MulOp(lanes, splat(code, place.steps[depth], code.extents[depth])))
+            offsets = code.emit(llvm.AddOp(offsets, apart))
         addresses = code.emit(AddressesOp(reach.start(place), offsets, element))
         return addresses, byte_width(place.buffer.dtype)
     base = reach.pointer(place, shape.base)

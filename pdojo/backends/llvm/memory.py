@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import gcd
 
@@ -16,7 +16,7 @@ from pdojo.backends.llvm.code import FunctionCode, memory_type, value_type
 from pdojo.backends.llvm.idle import IdleLanes
 from pdojo.backends.llvm.ops import element_type, lanes, with_lanes
 from pdojo.backends.llvm.vectors import splat_constant
-from pdojo.dialect.affine import Expr, const
+from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Access, Buffer, Leaf
@@ -38,6 +38,9 @@ class AccessPlace:
     """Additional distance by swizzles, or by strides that depend on sizes, in elements (i64); None if there is none."""
     step: int = 0
     """A divisor of the displacement."""
+    steps: Mapping[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+    """The distances, in elements (i64), between iterations of open scopes by strides that depend on sizes, keyed by
+    depth. They are added to those of `index`. A scope is open if all its iterations are emitted at once."""
 
     @property
     def buffer(self) -> Buffer:
@@ -101,21 +104,32 @@ class Reach:
             else:
                 granule = code.emit(llvm.XOrOp(code.index(left), code.index(right)))
                 distance = code.emit(llvm.MulOp(granule, code.integer(exchange.factor)))
-                if place.displacement is not None:
-                    distance = code.emit(llvm.AddOp(place.displacement, distance))
+                distance = self._sum(place.displacement, distance)
                 place = replace(place, displacement=distance, step=gcd(place.step, exchange.factor))
         return place
 
     def _scaled(self, place: AccessPlace, scaled: Sequence[Scaled]) -> AccessPlace:
         """The place with the distances of dimensions whose strides depend on sizes."""
         for each in scaled:
-            if self.code.bind(each.index) == const(0):
+            index = self.code.bind(each.index)
+            for depth in sorted(filter(self._is_open, index.variables())):
+                rest, step = index - var(depth) * index.coefficient(depth), place.steps.get(depth)
+                assert not rest.uses(depth), "lanes at distances that depend on sizes are linear"
+                step = self._sum(step, self.code.scaled(const(index.coefficient(depth)), each.factor, each.extents))
+                place = replace(place, steps={**place.steps, depth: step}, step=gcd(place.step, each.divisor))
+                index = rest
+            if index == const(0):
                 continue
-            distance = self.code.scaled(each.index, each.factor, each.extents)
-            if place.displacement is not None:
-                distance = self.code.emit(llvm.AddOp(place.displacement, distance))
+            distance = self._sum(place.displacement, self.code.scaled(index, each.factor, each.extents))
             place = replace(place, displacement=distance, step=gcd(place.step, each.divisor))
         return place
+
+    def _is_open(self, depth: int) -> bool:
+        """Whether all iterations of a scope are emitted at once: as the lanes of a vector, or as the rows of a square."""
+        return depth not in self.code.known and depth not in self.code.variables
+
+    def _sum(self, first: SSAValue | None, second: SSAValue) -> SSAValue:
+        return second if first is None else self.code.emit(llvm.AddOp(first, second))
 
     def start(self, place: AccessPlace) -> SSAValue:
         """The address to which a place's index is relative."""

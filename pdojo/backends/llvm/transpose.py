@@ -6,7 +6,7 @@ unrolled scope and the copy along the lanes. Whole rows are loaded, exchanged an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import VectorType
@@ -17,8 +17,9 @@ from pdojo.backends.llvm.code import FunctionCode, memory_type
 from pdojo.backends.llvm.lane_memory import check_streams
 from pdojo.backends.llvm.memory import AccessPlace, Reach, annotate
 from pdojo.backends.llvm.vectors import shuffle
-from pdojo.dialect.affine import Expr, const
-from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.affine import Size, const
+from pdojo.dialect.attributes import Mapping as ScopeMapping
+from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 
@@ -33,7 +34,7 @@ GROUP = 16
 def square_copy(scope: Scope) -> Leaf | None:
     """The statement of an unrolled scope that may copy a square; None for other scopes."""
     lanes = scope.children[0]
-    if len(scope.children) > 1 or not isinstance(lanes, Scope) or lanes.mapping is not Mapping.VECTOR:
+    if len(scope.children) > 1 or not isinstance(lanes, Scope) or lanes.mapping is not ScopeMapping.VECTOR:
         return None
     (leaf,) = lanes.leaves
     if leaf.function is not None or leaf.accumulate is not None or scope.guard or lanes.guard:
@@ -56,31 +57,50 @@ def emit_square(reach: Reach, scope: Scope, leaf: Leaf) -> bool:
     code, count = reach.code, scope.extent
     row, column = scope.depth, scope.depth + 1
     (source,) = leaf.reads
+    if not all(map(_is_linear, leaf.accesses)):
+        return False
     place, target = reach.place(source, leaf), reach.place(leaf.output, leaf)
     strides = (lanes_of(place.index, row, code.extents).stride, lanes_of(target.index, column, code.extents).stride)
     linear = all(lanes_of(p.index, d, code.extents).offsets is not None for p in (place, target) for d in (row, column))
-    if strides != (1, 1) or not linear or place.displacement is not None or target.displacement is not None:
+    swizzled = any(p.buffer.swizzles and p.displacement is not None for p in (place, target))
+    if strides != (1, 1) or not linear or swizzled or row in place.steps or column in target.steps:
         return False
     kind = VectorType(memory_type(source.array.dtype), [count])
-    rows = [_load(reach, place, {row: const(0), column: const(lane)}, kind) for lane in range(count)]
+    rows: list[SSAValue] = []
+    for lane in range(count):
+        pointer, alignment = _line(reach, place, {row: 0, column: lane})
+        op = llvm.LoadOp(pointer, kind, alignment)
+        annotate(op, place)
+        rows.append(code.emit(op))
     for number, vector in enumerate(transposed(code, rows, GROUP // byte_width(source.array.dtype))):
-        index = target.index.substitute({row: const(number), column: const(0)}, code.extents)
         if target.streams:
+            index = target.index.substitute({row: const(number), column: const(0)}, code.extents)
             check_streams(reach, target, index, count)
             reach.fence = True
-        op = llvm.StoreOp(
-            vector, reach.pointer(target, index), reach.alignment(target, index), nontemporal=target.streams
-        )
+        pointer, alignment = _line(reach, target, {row: number, column: 0})
+        op = llvm.StoreOp(vector, pointer, alignment, nontemporal=target.streams)
         annotate(op, target)
         code.do(op)
     return True
 
 
-def _load(reach: Reach, place: AccessPlace, at: dict[int, Expr], kind: VectorType) -> SSAValue:
-    index = place.index.substitute(at, reach.code.extents)
-    op = llvm.LoadOp(reach.pointer(place, index), kind, reach.alignment(place, index))
-    annotate(op, place)
-    return reach.code.emit(op)
+def _is_linear(access: Access) -> bool:
+    """Whether an access of an array whose strides depend on sizes does not divide."""
+    return not access.array.buffer.sized or all(
+        isinstance(atom, int | Size) for index in access.index for atom, _ in index.terms
+    )
+
+
+def _line(reach: Reach, place: AccessPlace, at: Mapping[int, int]) -> tuple[SSAValue, int]:
+    """The address of a row of a square, whose iterations are `at`, and an alignment of it."""
+    code = reach.code
+    index = place.index.substitute({depth: const(value) for depth, value in at.items()}, code.extents)
+    pointer = reach.pointer(place, index)
+    for depth, step in place.steps.items():
+        if at[depth]:
+            distance = code.emit(llvm.MulOp(step, code.integer(at[depth])))
+            pointer = code.emit(llvm.GEPOp.from_mixed_indices(pointer, [distance], memory_type(place.buffer.dtype)))
+    return pointer, reach.alignment(place, index)
 
 
 def transposed(code: FunctionCode, rows: Sequence[SSAValue], group: int) -> list[SSAValue]:

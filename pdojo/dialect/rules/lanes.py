@@ -105,11 +105,13 @@ def lane_problem(
     is_store = access is leaf.output if is_store is None else is_store
     flags = access.array.buffer.reuse if reuse is None else reuse
     index = _slots(access, leaf, scope, flags)
-    if (problem := _sized_lanes(access, scope)) is not None:
-        return problem
+    apart = _sized_dimensions(access, scope)
     shape = tuple(slots or extent for slots, extent in zip(flags, extents or access.array.shape, strict=True))
     ordered = order or range(len(shape))
     stride = lane_stride([index[d] for d in ordered], [shape[d] for d in ordered], scope.depth)
+    if apart:
+        # Their distance is a product of sizes, which code multiplies by the number of the lane.
+        stride = Stride.STRIDED if all(_linear_in(e, scope.depth) for e in apart) else Stride.IRREGULAR
     problem = folded_lanes(access, scope, flags) or swizzled_lanes(access, scope)
     if problem is not None:
         return problem
@@ -119,6 +121,8 @@ def lane_problem(
             return _misaligned(access, leaf, scope, address, machine)
         return None
     described = f"{describe_access(access)} over {describe_scope(scope)}"
+    if apart and (is_store or stride is Stride.IRREGULAR):
+        return Reason(f"the distance of the lanes of {described} depends on sizes")
     if stride is Stride.IRREGULAR or (stride is Stride.FIXED and is_store):
         looks_up = any(scope.depth in atom_variables(found) for found in lookups_in(index))
         does = "looks up the lane number in a table" if looks_up else "divides the lane number"
@@ -133,17 +137,16 @@ def lane_problem(
     return None
 
 
-def _sized_lanes(access: Access, scope: Scope) -> Reason | None:
-    """The reason why lanes of an interface array are at no constant distance; None if they are at one."""
+def _sized_dimensions(access: Access, scope: Scope) -> list[Expr]:
+    """The indices over a scope of dimensions whose strides depend on sizes, in an interface array."""
     buffer = access.array.buffer
     if buffer.op is not None or not buffer.sized:
-        return None
-    for dimension, index in enumerate(access.index):
-        if index.uses(scope.depth) and not all(extent.is_constant for extent in buffer.sized[dimension + 1 :]):
-            return Reason(
-                f"the distance of the lanes of {describe_access(access)} over {describe_scope(scope)} depends on sizes"
-            )
-    return None
+        return []
+    return [
+        index
+        for dimension, index in enumerate(access.index)
+        if index.uses(scope.depth) and not all(extent.is_constant for extent in buffer.sized[dimension + 1 :])
+    ]
 
 
 def _slots(access: Access, leaf: Leaf, scope: Scope, reuse: Sequence[int]) -> tuple[Expr, ...]:

@@ -217,16 +217,29 @@ def _use_lines(builder: PassBuilder, identifier: str) -> None:
         return
     gathered = [a for a in leaf.reads if lane_stride(a.index, a.array.shape, leaf.parent.depth) is Stride.STRIDED]
     rows = next((s for s in reversed(leaf.chain[:-1]) if any(_runs_along(a, s) for a in gathered)), None)
-    if rows is None or any(len(s.children) != 1 for s in leaf.chain[rows.depth :]):
+    if rows is None:
         return
     line = builder.game.machine.cache_line // byte_width(gathered[0].array.dtype)
+    if rows.extent >= line and builder.transact(lambda: _lines_first(builder, identifier, rows.id, line)):
+        copy_squares(builder, identifier)
+
+
+def _lines_first(builder: PassBuilder, identifier: str, rows: str, line: int) -> None:
+    """Move a tile of `line` iterations of the loop `rows` innermost but for the vector, apart from other statements."""
     why = "a line is used up while it is in the cache"
-    if rows.extent <= line or not builder.attempt("tile_scope", rows, why, size=line):
-        return
-    for depth in range(rows.depth + 1, len(leaf.chain) - 1):
-        if not builder.attempt("swap_scopes", builder.leaf(identifier).chain[depth], why):
-            return
-    copy_squares(builder, identifier)
+    if is_copy(builder.leaf(identifier)):
+        peel_rest(builder, builder.scope(rows), line, why)
+    if builder.scope(rows).extent > line:
+        rows = tile(builder, rows, line, why).inner
+    first, last = builder.scope(rows).depth, len(builder.leaf(identifier).chain) - 1
+    for depth in reversed(range(first, last)):
+        # The rest of the vectors has tiles of its own.
+        if position := builder.leaf(identifier).chain[depth + 1].position:
+            builder.make("split_scopes", builder.leaf(identifier).chain[depth], why, after=position)
+        if len(builder.leaf(identifier).chain[depth].children) > 1:
+            builder.make("split_scopes", builder.leaf(identifier).chain[depth], why, after=1)
+    for depth in range(first, last - 1):
+        builder.make("swap_scopes", builder.leaf(identifier).chain[depth], why)
 
 
 def copy_squares(builder: PassBuilder, identifier: str) -> bool:

@@ -69,6 +69,9 @@ def test_one_program_of_the_pass_serves_all_sizes() -> None:
         ("conv_transpose:16x8x4..64x1..40x32", [(4, 1), (33, 7)]),
         # Masked stores at places that depend on the size.
         ("argmin:64x8..128/8", [(8,), (72,)]),
+        # Lanes, and squares that are transposed in registers, at distances that depend on sizes.
+        ("transpose:1..300x1..300", [(1, 1), (16, 32), (33, 70), (300, 300)]),
+        ("transpose:8..128/8x1..90", [(8, 16), (72, 90)]),
     ],
 )
 def test_library_kernels_at_ranges(spec: str, shapes: list[tuple[int, ...]]) -> None:
