@@ -8,13 +8,12 @@ from io import StringIO
 from pathlib import Path
 from random import Random
 
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
 import pdojo
 from pdojo.dialect.machines import shipped_machines
 from pdojo.dialect.machines.registry import machine
-from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.notation import parse_module, parse_notation
 from pdojo.kernels import kernel_names
 from pdojo.transforms.apply import apply, legal_moves
 from pdojo.transforms.game import Game
@@ -62,6 +61,29 @@ R
 | c[{0}] += {0} + 1
 8 8:v y[{0},{1}] = fma(x[{0},{1}], 2, -1e-3)
 """
+_SIZES = """kernel rows_1(x, row) -> (y)
+size N in 1..31
+size M in 8..64 multiple 8
+x f32 [N, (M+1)] heap
+row i64 [4] heap in 0..N-1 wrap
+y f32 [4, M] heap
+t f32 [4, M] heap
+
+4 (M//8) 8 t[{0},{1}*8+{2}] = x[row[{0}],{1}*8+{2}+1]
+4 64 where (M-{1} >= 1, N%4-{0} <= 3) y[{0},{1}] = t[{0},M-1-{1}] + M
+
+kernel rows_2(x, row) -> (y)
+size N in 32..32
+size M in 8..128 multiple 8
+x f32 [N, (M+1)] heap
+row i64 [4] heap in 0..N-1 wrap
+y f32 [4, M] heap
+
+4 M y[{0},{1}] = x[row[{0}],M-{1}]
+
+versions rows = rows_1, rows_2
+"""
+"""Sizes, indices and versions that calls choose."""
 _ASSEMBLY = """# y = a x
   .data
   .balign 8
@@ -105,7 +127,7 @@ templates = { llvm = "define void @f(ptr %a, ptr %b, i64 %n) alwaysinline { ret 
 @cache
 def corpus() -> Mapping[str, tuple[str, ...]]:
     """Texts by form: `notation`, `mlir`, `trace`, `machine`, `moves`, `shape`, `assembly`."""
-    kernels = [KERNEL, _FEATURES, *_library(), *_random()]
+    kernels = [KERNEL, _FEATURES, *[_SIZES] * 6, *_library(), *_random()]
     return {
         "notation": tuple(kernels),
         "mlir": tuple(text for kernel in kernels[:24] for text in _mlir(kernel)),
@@ -115,6 +137,7 @@ def corpus() -> Mapping[str, tuple[str, ...]]:
         "shape": (
             "softmax",
             "softmax:64x32",
+            "softmax:1..64x8..32/8",
             "conv:8x10x3x32x32x5,S=2",
             "batchnorm_1",
             "matmul:8x8x8,T=3",
@@ -145,7 +168,7 @@ def _mlir(text: str) -> list[str]:
     found: list[str] = []
     for generic in (False, True):
         output = StringIO()
-        Printer(output, print_generic_format=generic).print_op(ModuleOp(list(parse_notation(text))))
+        Printer(output, print_generic_format=generic).print_op(parse_module(text))
         found.append(output.getvalue())
     return found
 

@@ -20,6 +20,7 @@ _PIECES = (
     *_SIGNS,
     *"( ) [ ] { } < > \" ' $x ~ .. \\ - | : ; @ % ^ ! # // {0} {9} {-1} -> ^bb1: module unit none :N :N0 :N4".split(),
     *"where machine numerics arguments kernel size type number fma async max index cast f32 i1 bf16 heap".split(),
+    *"in 1..9 multiple wrap clamp versions //8 %8".split(),
     *":u :v :p :g :m(f) :f !prefetch(1) attributes memref<?xf32> memref<0xf32> f128 tensor<4xf32> dense<1>".split(),
     *"%lo( %hi( .word .space .align .incbin lw frep.o inherits true [[intrinsics]] name register loc(unknown)".split(),
     *("align 3", "affine_map<(d0) -> (d0)>", "memref<4xf32, strided<[2]>>", "#pdojo<mapping v>"),

@@ -9,16 +9,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 from xdsl.universe import Universe
 
+from pdojo.backends.c.dispatch import dispatch_text
+from pdojo.backends.c.spelling import CSpelling
 from pdojo.backends.c.targets import c_text
 from pdojo.backends.llvm.targets import llvm_text
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
-from pdojo.dialect.notation import parse_notation, print_notation
-from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.notation import parse_module, parse_notation, print_notation, print_versions
+from pdojo.dialect.ops import KernelOp, VersionsOp
 from pdojo.dialect.rules.validate import validate
+from pdojo.dialect.view.versions import versions_of
 from pdojo.errors import LoweringError, NotationError, UsageError
 from pdojo.files import decode
 from pdojo.frontends.text import Chunk, parse
@@ -45,8 +49,7 @@ def _text(data: bytes) -> str:
 
 def read_notation(data: bytes) -> None:
     """Read a text in the notation; print, parse again and lower its kernels."""
-    for kernel in parse_notation(_text(data)):
-        _use(kernel)
+    _use_all(parse_module(_text(data)))
 
 
 def read_mlir(data: bytes) -> None:
@@ -57,9 +60,18 @@ def read_mlir(data: bytes) -> None:
     program = parse(Chunk(_text(data), "<input>"), context, "mlir")
     program.verify()
     Printer(StringIO()).print_op(program.module)
-    for operation in list(program.module.walk()):
+    _use_all(program.module)
+
+
+def _use_all(module: ModuleOp) -> None:
+    """Use every kernel; print the lists of versions, and the code that chooses among them."""
+    operations = list(module.walk())
+    for operation in operations:
         if isinstance(operation, KernelOp):
             _use(operation)
+        elif isinstance(operation, VersionsOp):
+            assert print_versions(operation)
+            dispatch_text(versions_of(operation), CSpelling())
 
 
 def _use(kernel: KernelOp) -> None:

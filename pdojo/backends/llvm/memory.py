@@ -125,7 +125,7 @@ class Reach:
         return place
 
     def _is_open(self, depth: int) -> bool:
-        """Whether all iterations of a scope are emitted at once: as the lanes of a vector, or as the rows of a square."""
+        """Whether all iterations of a scope are emitted at once: the lanes of a vector, the rows of a square."""
         return depth not in self.code.known and depth not in self.code.variables
 
     def _sum(self, first: SSAValue | None, second: SSAValue) -> SSAValue:

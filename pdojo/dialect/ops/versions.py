@@ -25,7 +25,11 @@ class VersionSymbols(SymbolUserOpInterface):
     def verify(self, op: Operation) -> None:
         """Raise VerifyException if they are not."""
         assert isinstance(op, VersionsOp)
-        for kernel in (kernels := op.found())[1:]:
+        kernels = op.found()
+        for kernel in kernels:
+            # A list may stand before its kernels.
+            kernel.verify()
+        for kernel in kernels[1:]:
             if (what := _difference(kernels[0], kernel)) is not None:
                 name, first = kernel.sym_name.data, kernels[0].sym_name.data
                 raise VerifyException(f"the {what} of version '{name}' are not those of '{first}'")
@@ -61,7 +65,7 @@ class VersionsOp(IRDLOperation):
             kernel = SymbolTable.lookup_symbol(self, name)
             if not isinstance(kernel, KernelOp):
                 raise VerifyException(f"version '{name}' is no kernel of this module")
-            if not kernel.known_sizes():
+            if kernel.sizes is None:
                 raise VerifyException(f"version '{name}' has no sizes, by which a call would choose")
             kernels.append(kernel)
         return kernels

@@ -18,6 +18,7 @@ from pdojo.dialect.hints import hint_problem
 from pdojo.dialect.names import is_machine_name, name_problem
 from pdojo.dialect.narrowing import is_index_range, is_integer_type, is_memref, is_table, operands_of
 from pdojo.dialect.ops import MOST_SCOPES, BufferOp, KernelOp, ScopeOp, StatementOp, Swizzle
+from pdojo.dialect.ops.facts import size_of
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.sizes import range_problem, size_problem
 from pdojo.dialect.syntax import names_of
@@ -64,7 +65,7 @@ def _verify_sizes(kernel: KernelOp) -> None:
     for name, numbers in kernel.sizes.data.items() if kernel.sizes is not None else ():
         if not is_table(numbers) or len(numbers) != 3:
             fail(kernel, f"size '{name}' must be its least value, its greatest value and its step: array<i64: 1, 8, 1>")
-        size = kernel.known_sizes()[name]
+        size = size_of(name, numbers)
         if (problem := size_problem(size)) is not None:
             fail(kernel, problem)
         if size.high >= LARGEST:
