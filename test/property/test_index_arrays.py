@@ -146,10 +146,9 @@ def judge(before: KernelOp, after: KernelOp, seed: int) -> None:
                     np.testing.assert_allclose(each, expected, rtol=3e-4, atol=3e-5, err_msg=f"{name} for {sizes}")
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("name", KERNELS)
-def test_legal_moves_are_right_for_all_indices(name: str, seed: int) -> None:
-    (start,) = parse_notation(KERNELS[name])
+def walk(text: str, seed: int) -> None:
+    """Make random legal moves, and judge each."""
+    (start,) = parse_notation(text)
     random = Random(seed)
     game = Game(start, host())
     for _ in range(STEPS):
@@ -160,3 +159,9 @@ def test_legal_moves_are_right_for_all_indices(name: str, seed: int) -> None:
         (again,) = parse_notation(print_notation(after))
         assert print_notation(again) == print_notation(after)
         judge(start, after, seed)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", KERNELS)
+def test_legal_moves_are_right_for_all_indices(name: str, seed: int) -> None:
+    walk(KERNELS[name], seed)

@@ -14,6 +14,7 @@ from pdojo.dialect.functions import byte_width
 from pdojo.dialect.lookups import along, lookups_in
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.table import Table
 from pdojo.dialect.verification.statements import folded_lanes, swizzled_lanes
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
@@ -120,8 +121,9 @@ def lane_problem(
         return None
     described = f"{describe_access(access)} over {describe_scope(scope)}"
     if stride is Stride.IRREGULAR or (stride is Stride.FIXED and is_store):
-        looks_up = any(scope.depth in atom_variables(found) for found in lookups_in(index))
-        does = "looks up the lane number in a table" if looks_up else "divides the lane number"
+        found = next((found.table for found in lookups_in(index) if scope.depth in atom_variables(found)), None)
+        where = "a table" if isinstance(found, Table) else f"'{found.name}'" if found is not None else ""
+        does = f"looks up the lane number in {where}" if where else "divides the lane number"
         return Reason(
             f"the access {described} {does}; vectors read at constant distances, and store contiguous or strided "
             "elements"
