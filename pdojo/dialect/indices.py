@@ -26,14 +26,13 @@ def used_indices(
 ) -> NDArray[np.int64]:
     """The indices that a kernel uses for given ones. Raises UsageError for one that it refuses."""
     last = with_sizes(array.last, sizes or {}).constant
-    values = np.asarray(given).astype(np.int64)
+    values = np.asarray(given).astype(np.int64, copy=False)
     if array.outside is Outside.CLAMP:
         return np.clip(values, array.low, last)
     if array.outside is Outside.WRAP:
         values = np.where(values < 0, values + (last + 1), values)
-    wrong = np.argwhere((values < array.low) | (values > last))
-    if len(wrong):
-        at = tuple(int(place) for place in wrong[0])
+    if values.size and not array.low <= values.min() <= values.max() <= last:
+        at = tuple(int(place) for place in np.argwhere((values < array.low) | (values > last))[0])
         least = array.low if array.outside is Outside.REFUSED else -last - 1
         raise UsageError(
             f"kernel '{kernel}': '{array.name}' has the index {int(np.asarray(given)[at])} at "

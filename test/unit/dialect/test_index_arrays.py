@@ -17,6 +17,7 @@ from pdojo.backends.gpu.targets import device_text
 from pdojo.backends.loops.loop_function import lower_kernel
 from pdojo.backends.snitch.targets import snitch_text
 from pdojo.dialect.affine import IndexArray, Lookup, const, lookup, var
+from pdojo.dialect.flow.collision import BEFORE, EQUAL, Domain, Query, exact
 from pdojo.dialect.flow.integer_sets import bounds_over_domain, projected, read_set, spell, unreached
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.flow.shortcut import shortcut_names, without
@@ -317,6 +318,16 @@ def test_integer_sets_know_the_range_only() -> None:
     assert bounds_over_domain(here - lookup(INDICES, [var(0)], [8]), (8,), ()) == (0, 0)
     assert bounds_over_domain(here - lookup(INDICES, [var(0) + 0], [8]), (8,), (here - 5,)) == (0, 0)
     assert bounds_over_domain(var(0), (8,), (here - 6,)) is None
+
+
+def test_equal_places_have_equal_entries() -> None:
+    here, there = lookup(INDICES, [var(0)], [8, 8]), lookup(INDICES, [var(1)], [8, 8])
+    assert bounds_over_domain(here - there, (8, 8), ()) == (-3, 3)
+    assert bounds_over_domain(here - there, (8, 8), (var(0) - var(1), var(1) - var(0))) == (0, 0)
+    box = Domain((8, 4), ())
+    place = ((here + var(1), here + var(1)),)
+    assert exact(Query(box, box, place, (EQUAL, BEFORE))) is None
+    assert exact(Query(box, box, place, (BEFORE, BEFORE))) is not None
 
 
 def test_what_is_covered_may_not_depend_on_entries() -> None:
