@@ -109,7 +109,30 @@ s f32 [20] heap
 | s[{0}] = 0
 | 8 s[{0}] += k[{0},{1}] * q[{1}]
 """
-KERNELS = {"cache": CACHE, "embedding": EMBEDDING, "mask": MASK, "loss": LOSS, "lengths": LENGTHS, "slices": SLICES}
+TAKE = """\
+kernel take(x, w, idx, n) -> (y)
+size N in 4..20
+x f32 [N, 6] heap
+w f32 [32] heap
+idx i32 [32] heap in 0..N-1 wrap
+n i64 [] heap in 0..32
+y f32 [32] heap
+t f32 [32] heap
+other i64 [16] table 3, 0, 5, 5, 2, 1, 4, 0, 3, 1, 1, 2, 3, 5, 4, 0
+
+4 8 t[{0}*8+{1}] = x[idx[{0}*8+{1}],2] * w[{0}*8+{1}]
+32 y[{0}] = t[{0}]
+2 16 where ({0}*16+{1} < n[]) y[{0}*16+{1}] = x[idx[{0}*16+{1}],other[{1}]] + t[{0}*16+{1}]
+"""
+KERNELS = {
+    "cache": CACHE,
+    "embedding": EMBEDDING,
+    "lengths": LENGTHS,
+    "loss": LOSS,
+    "mask": MASK,
+    "slices": SLICES,
+    "take": TAKE,
+}
 STEPS = 5
 """Moves of a walk."""
 

@@ -14,7 +14,6 @@ from pdojo.dialect.functions import byte_width
 from pdojo.dialect.lookups import along, lookups_in
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.table import Table
 from pdojo.dialect.verification.statements import folded_lanes, swizzled_lanes
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
@@ -29,12 +28,14 @@ class Stride(Enum):
     STRIDED = "strided"
     FIXED = "fixed"
     """Other distances between lanes, which are constant: `x[i // 2]`."""
+    LOOKED_UP = "looked up"
+    """Distances that entries at the lanes' places decide: `x[idx[i]]`."""
     IRREGULAR = "irregular"
     """Distances between lanes that depend on other iterations."""
 
 
-APART = (Stride.STRIDED, Stride.FIXED)
-"""Lanes at constant distances that are no broadcast and not contiguous; they are gathered."""
+WHOLE = (Stride.BROADCAST, Stride.CONTIGUOUS)
+"""Lanes that are one element, or a vector in memory."""
 
 
 def stride_over(index: tuple[Expr, ...], depth: int) -> Stride:
@@ -43,7 +44,7 @@ def stride_over(index: tuple[Expr, ...], depth: int) -> Stride:
     if not using:
         return Stride.BROADCAST
     if not all(_linear_in(index[position], depth) for position in using):
-        return Stride.FIXED if all(_is_fixed(index[position], depth) for position in using) else Stride.IRREGULAR
+        return _apart([index[position] for position in using], depth)
     if using == [len(index) - 1] and index[-1].coefficient(depth) == 1:
         return Stride.CONTIGUOUS
     return Stride.STRIDED
@@ -59,7 +60,7 @@ def lane_stride(index: Sequence[Expr], shape: Sequence[int], depth: int) -> Stri
         return stride
     distance = linear_address(index, shape)
     if not _linear_in(distance, depth):
-        return Stride.FIXED if _is_fixed(distance, depth) else Stride.IRREGULAR
+        return _apart([distance], depth)
     match distance.coefficient(depth):
         case 0:
             return Stride.BROADCAST
@@ -81,11 +82,17 @@ def _linear_in(expression: Expr, depth: int) -> bool:
     return not any(not isinstance(a, int) and depth in atom_variables(a) for a, _ in expression.terms)
 
 
+def _apart(expressions: Sequence[Expr], depth: int) -> Stride:
+    """The stride by expressions of which some are not linear in the iteration at `depth`."""
+    if any(depth in atom_variables(found) for found in lookups_in(expressions)):
+        return Stride.LOOKED_UP
+    return Stride.FIXED if all(_is_fixed(expression, depth) for expression in expressions) else Stride.IRREGULAR
+
+
 def _is_fixed(expression: Expr, depth: int) -> bool:
-    """True if divisions of the iteration at `depth` have no other one, and no table is looked up there."""
+    """True if divisions of the iteration at `depth` have no other one."""
     atoms = (a for a, _ in expression.terms if not isinstance(a, int) and depth in atom_variables(a))
-    looked_up = any(depth in atom_variables(found) for found in lookups_in((expression,)))
-    return not looked_up and all(atom_variables(a) == frozenset((depth,)) for a in atoms)
+    return all(atom_variables(a) == frozenset((depth,)) for a in atoms)
 
 
 def lane_problem(
@@ -114,19 +121,18 @@ def lane_problem(
     problem = folded_lanes(access, scope, flags) or swizzled_lanes(access, scope)
     if problem is not None:
         return problem
-    if stride not in APART and stride is not Stride.IRREGULAR:
+    if stride in WHOLE:
         if stride is Stride.CONTIGUOUS and machine.aligned_vectors:
             address = linear_address([index[d] for d in ordered], [shape[d] for d in ordered])
             return _misaligned(access, leaf, scope, address, machine)
         return None
     described = f"{describe_access(access)} over {describe_scope(scope)}"
+    if stride is Stride.LOOKED_UP and is_store:
+        return Reason(f"the access {described} looks up the lane number; vectors store contiguous or strided elements")
     if stride is Stride.IRREGULAR or (stride is Stride.FIXED and is_store):
-        found = next((found.table for found in lookups_in(index) if scope.depth in atom_variables(found)), None)
-        where = "a table" if isinstance(found, Table) else f"'{found.name}'" if found is not None else ""
-        does = f"looks up the lane number in {where}" if where else "divides the lane number"
         return Reason(
-            f"the access {described} {does}; vectors read at constant distances, and store contiguous or strided "
-            "elements"
+            f"the access {described} divides the lane number; vectors read at constant distances, and store "
+            "contiguous or strided elements"
         )
     if access.array.buffer.memory.value == "register":
         return Reason(f"the access {described} is not contiguous, but registers hold whole vectors")
@@ -256,7 +262,7 @@ def register_problem(
                         f"{describe_access(access)} is indexed by {describe_scope(scope)}; registers need constants"
                     )
         lanes = leaf.chain[-1] if leaf.chain and leaf.chain[-1].mapping is Mapping.VECTOR else None
-        if lanes is not None and lane_stride(index, shape, lanes.depth) in (*APART, Stride.IRREGULAR):
+        if lanes is not None and lane_stride(index, shape, lanes.depth) not in WHOLE:
             return Reason(
                 f"{describe_access(access)} is strided over {describe_scope(lanes)}; registers hold whole vectors"
             )

@@ -56,7 +56,7 @@ def parsed(text: str) -> KernelOp:
 def compiled(kernel: KernelOp, given: dict[str, NDArray[np.generic]]) -> dict[str, NDArray[np.generic]]:
     program = pdojo.compile(kernel)
     outputs = [parameter for parameter in program.parameters if parameter.written]
-    made = {p.name: np.zeros(p.shape, np.float32) for p in outputs}
+    made: dict[str, NDArray[np.generic]] = {p.name: np.zeros(p.shape, np.float32) for p in outputs}
     program(**given, **made)
     return made
 
