@@ -17,7 +17,7 @@ from pdojo.dialect.rewriting import fresh_id, rebuilt, set_guard
 from pdojo.dialect.sizes import with_sizes
 from pdojo.dialect.table import Outside, Table
 from pdojo.dialect.view.build import nest_of
-from pdojo.dialect.view.nest import Access, Index, Input
+from pdojo.dialect.view.nest import Access, Index, Input, Nest
 from pdojo.errors import UsageError
 
 
@@ -26,14 +26,13 @@ def used_indices(
 ) -> NDArray[np.int64]:
     """The indices that a kernel uses for given ones. Raises UsageError for one that it refuses."""
     last = with_sizes(array.last, sizes or {}).constant
-    values = np.asarray(given).astype(np.int64)
+    values = np.asarray(given).astype(np.int64, copy=False)
     if array.outside is Outside.CLAMP:
         return np.clip(values, array.low, last)
     if array.outside is Outside.WRAP:
         values = np.where(values < 0, values + (last + 1), values)
-    wrong = np.argwhere((values < array.low) | (values > last))
-    if len(wrong):
-        at = tuple(int(place) for place in wrong[0])
+    if values.size and not array.low <= values.min() <= values.max() <= last:
+        at = tuple(int(place) for place in np.argwhere((values < array.low) | (values > last))[0])
         least = array.low if array.outside is Outside.REFUSED else -last - 1
         raise UsageError(
             f"kernel '{kernel}': '{array.name}' has the index {int(np.asarray(given)[at])} at "
@@ -52,11 +51,7 @@ def with_indices(kernel: KernelOp, given: Mapping[str, NDArray[Any]]) -> KernelO
         return kernel
     found = kernel.clone()
     nest = nest_of(found)
-    tables: dict[str, Table] = {}
-    for name, array in arrays.items():
-        values = used_indices(nest.name, array, given[name])
-        taken = {**nest.arrays, **nest.tables}
-        tables[name] = Table(fresh_id(taken, f"{name}_").replace("'", "_"), tuple(map(int, values.reshape(-1))))
+    tables = {name: _table(nest, array, given[name]) for name, array in arrays.items()}
     rewriter = PatternRewriter(next(iter(found.body.block.ops)))
     found.properties.pop("indices")
     if (entries := tables_attr([*nest.tables.values(), *tables.values()])) is not None:
@@ -75,12 +70,20 @@ def with_indices(kernel: KernelOp, given: Mapping[str, NDArray[Any]]) -> KernelO
 
     for scope in nest.scopes:
         guard = [known(constraint, scope.extents) for constraint in scope.guard]
-        set_guard(scope.op, guard, [s.op for s in scope.chain], rewriter)
+        if guard != list(scope.guard):
+            set_guard(scope.op, guard, [s.op for s in scope.chain], rewriter)
     for leaf in nest.leaves:
         output = [known(e, leaf.extents) for e in leaf.output.index]
         inputs = [_mapped(value, lambda e, leaf=leaf: known(e, leaf.extents)) for value in leaf.inputs]
         rewriter.replace(leaf.op, rebuilt(leaf, [s.op for s in leaf.chain], output, inputs))
     return found
+
+
+def _table(nest: Nest, array: IndexArray, given: NDArray[Any]) -> Table:
+    """The table of the indices that are used for given ones."""
+    values = used_indices(nest.name, array, given)
+    name = fresh_id({**nest.arrays, **nest.tables}, f"{array.name}_").replace("'", "_")
+    return Table(name, tuple(map(int, values.reshape(-1))))
 
 
 def _mapped(value: Input, change: Callable[[Expr], Expr]) -> Input:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
-from pdojo.dialect.affine import Expr, Extents, Lookup, Size, atom_variables, const, lookup, var
+from pdojo.dialect.affine import Expr, Extents, IndexArray, Lookup, Size, atom_variables, const, lookup, var
 from pdojo.dialect.table import Table
 
 MOST_PLACES = 1 << 14
@@ -86,6 +86,11 @@ def lookups_in(expressions: Iterable[Expr]) -> list[Lookup]:
             if isinstance(atom, Lookup):
                 found[atom] = None
     return list(found)
+
+
+def unknown_places(index: Iterable[Expr]) -> bool:
+    """Whether iterations choose an entry in an index, so that a write there is certain at no place."""
+    return any(isinstance(found.table, IndexArray) and atom_variables(found) for found in lookups_in(index))
 
 
 def sizes_in(expressions: Iterable[Expr]) -> list[Size]:

@@ -54,6 +54,7 @@ from pdojo.transforms.legality.proofs import Proof, proof_of
 from pdojo.transforms.legality.trials import rehearse
 from pdojo.transforms.storage.sharing import ShareBuffer
 from property.test_index_arrays import EMBEDDING, MASK
+from property.test_scatters import DISPATCH, OVERLAP
 from property.walks import random_texts
 from qa.sizes import small_kernel
 from qa.walks import Counts, draw
@@ -80,7 +81,7 @@ Checked: TypeAlias = Callable[..., Reason | None]
 
 def kernels() -> list[KernelOp]:
     small = [small_kernel(name, Random(k)) for k, name in enumerate(kernel_names(long=False))]
-    return small + [parse_notation(text)[0] for text in (*random_texts(5), EMBEDDING, MASK)]
+    return small + [parse_notation(text)[0] for text in random_texts(5)]
 
 
 def wander(kernel: KernelOp, seed: int, length: int, on: str) -> None:
@@ -371,5 +372,7 @@ def test_fast_paths(monkeypatch: pytest.MonkeyPatch, on: str) -> None:
         if seed % (4 if on == "toy" else 30) == 0:
             wander(kernel, seed, 2, on)
     if on == "toy":
+        for seed, text in enumerate((EMBEDDING, MASK, DISPATCH, OVERLAP)):
+            wander(parse_notation(text)[0], seed, 2, on)
         assert not {name: asked for name, asked in judges.items() if asked[True] < 20}
         assert not {one.name for one in SHORTCUTS if one.kind and one.name not in RARE and settled[one.name] < 20}

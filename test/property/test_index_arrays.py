@@ -109,7 +109,30 @@ s f32 [20] heap
 | s[{0}] = 0
 | 8 s[{0}] += k[{0},{1}] * q[{1}]
 """
-KERNELS = {"cache": CACHE, "embedding": EMBEDDING, "mask": MASK, "loss": LOSS, "lengths": LENGTHS, "slices": SLICES}
+TAKE = """\
+kernel take(x, w, idx, n) -> (y)
+size N in 4..20
+x f32 [N, 6] heap
+w f32 [32] heap
+idx i32 [32] heap in 0..N-1 wrap
+n i64 [] heap in 0..32
+y f32 [32] heap
+t f32 [32] heap
+other i64 [16] table 3, 0, 5, 5, 2, 1, 4, 0, 3, 1, 1, 2, 3, 5, 4, 0
+
+4 8 t[{0}*8+{1}] = x[idx[{0}*8+{1}],2] * w[{0}*8+{1}]
+32 y[{0}] = t[{0}]
+2 16 where ({0}*16+{1} < n[]) y[{0}*16+{1}] = x[idx[{0}*16+{1}],other[{1}]] + t[{0}*16+{1}]
+"""
+KERNELS = {
+    "cache": CACHE,
+    "embedding": EMBEDDING,
+    "lengths": LENGTHS,
+    "loss": LOSS,
+    "mask": MASK,
+    "slices": SLICES,
+    "take": TAKE,
+}
 STEPS = 5
 """Moves of a walk."""
 
@@ -146,10 +169,9 @@ def judge(before: KernelOp, after: KernelOp, seed: int) -> None:
                     np.testing.assert_allclose(each, expected, rtol=3e-4, atol=3e-5, err_msg=f"{name} for {sizes}")
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("name", KERNELS)
-def test_legal_moves_are_right_for_all_indices(name: str, seed: int) -> None:
-    (start,) = parse_notation(KERNELS[name])
+def walk(text: str, seed: int) -> None:
+    """Make random legal moves, and judge each."""
+    (start,) = parse_notation(text)
     random = Random(seed)
     game = Game(start, host())
     for _ in range(STEPS):
@@ -160,3 +182,9 @@ def test_legal_moves_are_right_for_all_indices(name: str, seed: int) -> None:
         (again,) = parse_notation(print_notation(after))
         assert print_notation(again) == print_notation(after)
         judge(start, after, seed)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", KERNELS)
+def test_legal_moves_are_right_for_all_indices(name: str, seed: int) -> None:
+    walk(KERNELS[name], seed)

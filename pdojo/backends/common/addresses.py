@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
-from pdojo.dialect.affine import Atom, Expr, Lookup, atom_variables, const, modulo
+from pdojo.dialect.affine import Atom, Expr, IndexArray, Lookup, atom_variables, const, modulo
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.lookups import along, lookups_in
 from pdojo.dialect.table import Table
@@ -200,12 +200,18 @@ def _atom_uses(atom: Atom, depth: int) -> bool:
     return depth in atom_variables(atom)
 
 
+def entries_along(table: Table | IndexArray) -> tuple[Expr, ...]:
+    """The number of entries in each dimension."""
+    return (const(len(table.entries)),) if isinstance(table, Table) else table.extents
+
+
 def within_table(lookup: Lookup, extents: Sequence[int]) -> bool:
     """Whether a lookup finds an entry in every iteration of the box.
 
     Where it does not, guards keep the statement from running; code that computes its place earlier must stay inside.
     """
-    return is_within(lookup.operands[0], const(len(lookup.table.known.entries)), extents)
+    counts = entries_along(lookup.table)
+    return all(is_within(e, count, extents) for e, count in zip(lookup.operands, counts, strict=True))
 
 
 def is_within(index: Expr, extent: Expr, extents: Sequence[int]) -> bool:

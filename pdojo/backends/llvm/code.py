@@ -28,9 +28,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from pdojo.backends.common.addresses import bind, is_within, within_table
+from pdojo.backends.common.addresses import bind, entries_along, is_within
 from pdojo.backends.llvm.x86 import Features
-from pdojo.dialect.affine import Atom, Div, Expr, IndexArray, Lookup, Size, atom_variables, const
+from pdojo.dialect.affine import Atom, Div, Expr, IndexArray, Lookup, Size, atom_variables
 from pdojo.dialect.functions import DTYPES, ElementType, byte_width
 from pdojo.dialect.semantics.rounding import round_float64, to_interface
 from pdojo.dialect.table import Outside, Table
@@ -339,28 +339,14 @@ class FunctionCode:
 
     def _entry(self, level: Level, atom: Lookup) -> SSAValue:
         """The entry of a table, which is a constant of the module, or of an array of indices."""
-        root, table = self.levels[0], atom.table
+        table = atom.table
         if isinstance(table, IndexArray):
             return self._index_entry(level, table, atom.operands)
-        if table not in root.values:
-            name = SymbolRefAttr(table_symbol(self.kernel, table))
-            root.values[table] = root.add(llvm.AddressOfOp(name, POINTER))
-        place = self._index(atom.operands[0])
-        if not within_table(atom, self.extents):
-            place = self._clamped(level, place, 0, const(len(table.entries) - 1))
-        address = level.add(llvm.GEPOp.from_mixed_indices(root.values[table], [place], i64))
-        return level.add(llvm.LoadOp(address, i64, 8))
+        return level.add(llvm.LoadOp(self._entry_address(level, table, atom.operands), i64, 8))
 
     def _index_entry(self, level: Level, table: IndexArray, operands: Sequence[Expr]) -> SSAValue:
         """An entry of an array of indices, within its range whatever the caller gave."""
-        position = self.integer(0)
-        for operand, extent in zip(operands, table.extents, strict=True):
-            place = self._index(operand)
-            if not is_within(operand, extent, self.extents):
-                place = self._clamped(level, place, 0, extent - 1)
-            position = level.add(llvm.AddOp(level.add(llvm.MulOp(position, self._index(extent))), place))
-        kind = memory_type(table.dtype)
-        address = level.add(llvm.GEPOp.from_mixed_indices(self.indices[table.name], [position], kind))
+        kind, address = memory_type(table.dtype), self._entry_address(level, table, operands)
         value = level.add(llvm.LoadOp(address, kind, byte_width(table.dtype)))
         if value.type != i64:
             value = level.add(llvm.SExtOp(value, i64))
@@ -370,6 +356,36 @@ class FunctionCode:
             wrapped = level.add(llvm.AddOp(value, self._index(table.last + 1)))
             value = level.add(llvm.SelectOp(is_negative, wrapped, value))
         return self._clamped(level, value, table.low, table.last)
+
+    def entry_address(self, lookup: Lookup) -> SSAValue:
+        """The address of an entry of a table or of an array of indices."""
+        place = [self.bind(expression) for expression in lookup.operands]
+        level = self.levels[max((self._level(atom) for e in place for atom, _ in e.terms), default=0)]
+        return self._entry_address(level, lookup.table, place)
+
+    def _entry_address(self, level: Level, table: Table | IndexArray, operands: Sequence[Expr]) -> SSAValue:
+        """The address of an entry at a place that exists; that of the nearest one at another place."""
+        position: SSAValue | None = None
+        for operand, extent in zip(operands, entries_along(table), strict=True):
+            place = self._index(operand)
+            if not is_within(operand, extent, self.extents):
+                place = self._clamped(level, place, 0, extent - 1)
+            if position is not None:
+                place = level.add(llvm.AddOp(level.add(llvm.MulOp(position, self._index(extent))), place))
+            position = place
+        base, kind = self._entries(table), i64 if isinstance(table, Table) else memory_type(table.dtype)
+        position = self.integer(0) if position is None else position
+        return level.add(llvm.GEPOp.from_mixed_indices(base, [position], kind))
+
+    def _entries(self, table: Table | IndexArray) -> SSAValue:
+        """The address of the first entry."""
+        if isinstance(table, IndexArray):
+            return self.indices[table.name]
+        root = self.levels[0]
+        if table not in root.values:
+            name = SymbolRefAttr(table_symbol(self.kernel, table))
+            root.values[table] = root.add(llvm.AddressOfOp(name, POINTER))
+        return root.values[table]
 
     def _clamped(self, level: Level, value: SSAValue, low: int, last: Expr) -> SSAValue:
         """The nearest integer from `low` to `last`, which depends on sizes only."""

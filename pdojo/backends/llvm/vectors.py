@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, IntegerType, VectorType, i32
+from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, IntegerType, VectorType, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from pdojo.backends.llvm.code import FunctionCode
-from pdojo.backends.llvm.ops import lanes
-from pdojo.dialect.affine import Atom, Expr, Lookup, Size, atom_variables, const
+from pdojo.backends.common.addresses import within_table
+from pdojo.backends.llvm.code import FunctionCode, memory_type, suffix
+from pdojo.backends.llvm.ops import SelectOp, lanes
+from pdojo.dialect.affine import Atom, Expr, Lookup, Size, atom_variables, const, var
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.table import Outside, Table
 
 
 def splat(code: FunctionCode, value: SSAValue, count: int) -> SSAValue:
@@ -80,12 +83,40 @@ def _varies(atom: Atom, depth: int) -> bool:
 
 
 def _entries(code: FunctionCode, lookup: Lookup, depth: int) -> SSAValue:
-    """The entries that the lanes look up, one after the other."""
+    """The entries that the lanes look up, as i64: by one load if their places follow each other, else one by one."""
+    if _follow(code, lookup, depth):
+        return _loaded(code, lookup, depth)
     total = code.vector_constant([0] * code.extents[depth], 64)
     for lane in range(code.extents[depth]):
         entry = code.index(Expr(0, ((lookup, 1),)).substitute({depth: const(lane)}, code.extents))
         total = code.emit(llvm.InsertElementOp(total, entry, code.integer(lane, 32)))
     return total
+
+
+def _follow(code: FunctionCode, lookup: Lookup, depth: int) -> bool:
+    """Whether the lanes' places, all of which exist, follow each other, also where a guard excludes a lane."""
+    *outer, last = lookup.operands
+    return within_table(lookup, code.extents) and not any(e.uses(depth) for e in (*outer, last - var(depth)))
+
+
+def _loaded(code: FunctionCode, lookup: Lookup, depth: int) -> SSAValue:
+    """The entries from that of the first lane on; indices are within their range whatever the caller gave."""
+    count, table = code.extents[depth], lookup.table
+    first = [e.substitute({depth: const(0)}, code.extents) for e in lookup.operands]
+    dtype = "i64" if isinstance(table, Table) else table.dtype
+    wide, kind = VectorType(i64, [count]), VectorType(memory_type(dtype), [count])
+    value = code.emit(llvm.LoadOp(code.entry_address(Lookup(table, tuple(first))), kind, byte_width(dtype)))
+    if kind != wide:
+        value = code.emit(llvm.SExtOp(value, wide))
+    if isinstance(table, Table):
+        return value
+    if table.outside is Outside.WRAP:
+        wrapped = code.emit(llvm.AddOp(value, splat(code, code.index(table.last + 1), count)))
+        value = code.emit(SelectOp(code.compare("slt", value, code.zeros("i64", count)), wrapped, value))
+    for name, limit in (("smax", const(table.low)), ("smin", table.last)):
+        bound = splat(code, code.index(limit), count)
+        value = code.emit(llvm.CallIntrinsicOp(f"llvm.{name}.{suffix(wide)}", [value, bound], [wide]))
+    return value
 
 
 def _atom_lanes(code: FunctionCode, atom: Atom, depth: int) -> SSAValue:

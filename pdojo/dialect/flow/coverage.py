@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pdojo.dialect.affine import Atom, Expr, atom_variables, var
 from pdojo.dialect.flow.integer_sets import Reach, unreached
+from pdojo.dialect.lookups import unknown_places
 from pdojo.dialect.view.nest import Access, Leaf
 from pdojo.errors import Undecided
 
@@ -58,7 +59,7 @@ def cover_together(writes: Sequence[tuple[Leaf, Access]], reader: Leaf, read: Ac
     earlier = [
         (leaf, access, common_depth((leaf, reader)))
         for leaf, access in writes
-        if leaf.order < reader.order and leaf.accumulate is None
+        if leaf.order < reader.order and leaf.accumulate is None and not unknown_places(access.index)
     ]
     if not earlier:
         return False

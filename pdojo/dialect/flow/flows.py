@@ -19,8 +19,10 @@ from pdojo.dialect.flow.integer_sets import (
 )
 from pdojo.dialect.flow.shortcut import decided
 from pdojo.dialect.flow.uses import Use
+from pdojo.dialect.lookups import unknown_places
 from pdojo.dialect.view.nest import Leaf
 from pdojo.dialect.view.paths import node_path
+from pdojo.errors import UnknownSize
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -134,14 +136,40 @@ def uninitialised(
 
 
 def _orphan(uses: Sequence[Use], outside: int) -> tuple[Use, tuple[int, ...]] | None:
-    """The answer of `uninitialised` by integer sets."""
+    """The answer of `uninitialised` by integer sets, for all indices that callers give."""
     places = [(*(var(d) for d in range(outside)), *u.access.index) for u in uses]
-    orphans = within_sizes(relations_of(uses, places)[0].domain().subtract(flow(uses, places).range()))
+    if any(_is_open(use) for use in uses):
+        orphans = _may_lack(uses, places)
+    else:
+        orphans = relations_of(uses, places)[0].domain().subtract(flow(uses, places).range())
+    orphans = within_sizes(orphans)
     if orphans.is_empty():
         return None
     point = orphans.sample_point()
     use = uses[int(point.to_set().get_tuple_name()[1:])]
     return use, coordinates(point)
+
+
+def _is_open(use: Use) -> bool:
+    """Whether entries that iterations choose decide if or where a use touches memory."""
+    return unknown_places((*use.access.index, *use.leaf.guards))
+
+
+def _may_lack(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) -> isl.UnionSet:
+    """The reads that touch, for some indices of callers, a place that no earlier write touches.
+
+    Raises UnknownSize if writes at entries decide that.
+    """
+    timed, placed = _events(uses, places, None, 0, "R")
+    reads, now = _union(placed, loose=True), _union(timed, loose=True)
+    sure = [(use, place) for use, place in zip(uses, places, strict=True) if use.writes and not _is_open(use)]
+    if sure:
+        timed, placed = _events([use for use, _ in sure], [place for _, place in sure], None, 0, "W", length_of(uses))
+        reads = reads.subtract(now.lex_gt_union_map(_union(timed)).apply_range(_union(placed)))
+    if not within_sizes(reads).is_empty() and any(u.writes and not u.reads and _is_open(u) for u in uses):
+        name = uses[0].access.array.name
+        raise UnknownSize(f"only writes at indices that are known at run time may reach what is read of '{name}'")
+    return reads.domain()
 
 
 def relations_of(
@@ -165,9 +193,15 @@ def writes_of(
 
 
 def _events(
-    uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]], caller: Caller | None, number: int, kind: str
+    uses: Sequence[Use],
+    places: Sequence[tuple[int | Expr, ...]],
+    caller: Caller | None,
+    number: int,
+    kind: str,
+    length: int = 0,
 ) -> tuple[list[str], list[str]]:
-    """The relations from instances that read ("R") or write ("W") to times, and to places."""
+    """The relations from instances that read ("R") or write ("W") to times of this length, and to places."""
+    length = length or length_of(uses)
     timed: list[str] = []
     placed: list[str] = []
 
@@ -178,14 +212,14 @@ def _events(
 
     if caller is not None and (kind == "R" or caller.writes):
         names = variables("i", caller.rank)
-        time = [str(end_of(uses) if kind == "R" else -1), *["0"] * (length_of(uses) - 1)]
+        time = [str(end_of(uses) if kind == "R" else -1), *["0"] * (length - 1)]
         happens(len(uses), names, place_constraints(caller.extents, names), time, [str(number), *names])
     for position, (use, place) in enumerate(zip(uses, places, strict=True)):
         if use.reads if kind == "R" else use.writes:
             names = variables("i", use.leaf.depth)
             cell = [str(p) if isinstance(p, int) else spell(p, names) for p in place]
             constraints = domain_constraints(use.leaf.extents, use.leaf.guards, names)
-            happens(position, names, constraints, time_of(use.leaf, names, int(kind == "W"), length_of(uses)), cell)
+            happens(position, names, constraints, time_of(use.leaf, names, int(kind == "W"), length), cell)
     return timed, placed
 
 
@@ -199,10 +233,10 @@ def end_of(uses: Sequence[Use]) -> int:
     return 1 + max(node_path(u.leaf)[0] for u in uses)
 
 
-def _union(relations: Sequence[str]) -> isl.UnionMap:
+def _union(relations: Sequence[str], *, loose: bool = False) -> isl.UnionMap:
     import islpy as isl
 
-    return read_set(isl.UnionMap, f"{{ {'; '.join(relations)} }}")
+    return read_set(isl.UnionMap, f"{{ {'; '.join(relations)} }}", loose=loose)
 
 
 def time_of(leaf: Leaf, names: Sequence[str], step: int, length: int) -> list[str]:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import combinations
 from threading import RLock
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
@@ -154,8 +155,8 @@ def read_set(kind: type[SetT], text: str, *, loose: bool = False) -> SetT:
 
     Sizes are parameters of the result, within their ranges, and so are entries of arrays of indices at places that no
     iteration changes. isl's syntax has no lookups: each one becomes a parameter whose value the cases of its table
-    determine, and which is projected out. An entry that iterations choose is any index of its range if `loose`: the
-    result then has all elements for all indices. Raises UnknownSize for such an entry otherwise.
+    determine, and which is projected out. An entry that iterations choose is any index of its range if `loose`, one for
+    each place: the result then has all elements for all indices. Raises UnknownSize for such an entry otherwise.
     """
     if not loose and "|?" in text:
         raise UnknownSize("it depends on indices that are known at run time only")
@@ -224,12 +225,24 @@ def _read(kind: type[SetT], text: str, sizes: str) -> SetT:
 def _without_lookups(piece: str, names: list[str]) -> str:
     """A piece of a union with names for its lookups; adds the names."""
     cases: list[str] = []
+    entries: list[tuple[str, list[str], str]] = []
     while (found := _LOOKUP.search(piece)) is not None:
         names.append(f"lookup{len(names)}")
         piece = piece.replace(found[0], names[-1])
         cases.append(_cases(names[-1], found[1], found[2]))
+        if found[2].startswith("?"):
+            array, _, place = found[1].partition(": ")
+            entries.append((array, place.split(", "), names[-1]))
+    cases += (_equal_if_together(one, other) for one, other in combinations(entries, 2) if one[0] == other[0])
     head, _, condition = piece.partition(":")
     return f"{head} : {' and '.join([*cases, condition or 'true'])}"
+
+
+def _equal_if_together(one: tuple[str, list[str], str], other: tuple[str, list[str], str]) -> str:
+    """The condition that two entries of one array, each with its place and its name, are equal if their places are."""
+    (_, first, mine), (_, second, theirs) = one, other
+    apart = (f"{a} != {b}" for a, b in zip(first, second, strict=True))
+    return f"({' or '.join(apart)} or {mine} = {theirs})"
 
 
 def _cases(name: str, place: str, said: str) -> str:

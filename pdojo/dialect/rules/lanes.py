@@ -28,12 +28,14 @@ class Stride(Enum):
     STRIDED = "strided"
     FIXED = "fixed"
     """Other distances between lanes, which are constant: `x[i // 2]`."""
+    LOOKED_UP = "looked up"
+    """Distances that entries at the lanes' places decide: `x[idx[i]]`."""
     IRREGULAR = "irregular"
     """Distances between lanes that depend on other iterations."""
 
 
-APART = (Stride.STRIDED, Stride.FIXED)
-"""Lanes at constant distances that are no broadcast and not contiguous; they are gathered."""
+WHOLE = (Stride.BROADCAST, Stride.CONTIGUOUS)
+"""Lanes that are one element, or a vector in memory."""
 
 
 def stride_over(index: tuple[Expr, ...], depth: int) -> Stride:
@@ -42,7 +44,7 @@ def stride_over(index: tuple[Expr, ...], depth: int) -> Stride:
     if not using:
         return Stride.BROADCAST
     if not all(_linear_in(index[position], depth) for position in using):
-        return Stride.FIXED if all(_is_fixed(index[position], depth) for position in using) else Stride.IRREGULAR
+        return _apart([index[position] for position in using], depth)
     if using == [len(index) - 1] and index[-1].coefficient(depth) == 1:
         return Stride.CONTIGUOUS
     return Stride.STRIDED
@@ -58,7 +60,7 @@ def lane_stride(index: Sequence[Expr], shape: Sequence[int], depth: int) -> Stri
         return stride
     distance = linear_address(index, shape)
     if not _linear_in(distance, depth):
-        return Stride.FIXED if _is_fixed(distance, depth) else Stride.IRREGULAR
+        return _apart([distance], depth)
     match distance.coefficient(depth):
         case 0:
             return Stride.BROADCAST
@@ -80,11 +82,17 @@ def _linear_in(expression: Expr, depth: int) -> bool:
     return not any(not isinstance(a, int) and depth in atom_variables(a) for a, _ in expression.terms)
 
 
+def _apart(expressions: Sequence[Expr], depth: int) -> Stride:
+    """The stride by expressions of which some are not linear in the iteration at `depth`."""
+    if any(depth in atom_variables(found) for found in lookups_in(expressions)):
+        return Stride.LOOKED_UP
+    return Stride.FIXED if all(_is_fixed(expression, depth) for expression in expressions) else Stride.IRREGULAR
+
+
 def _is_fixed(expression: Expr, depth: int) -> bool:
-    """True if divisions of the iteration at `depth` have no other one, and no table is looked up there."""
+    """True if divisions of the iteration at `depth` have no other one."""
     atoms = (a for a, _ in expression.terms if not isinstance(a, int) and depth in atom_variables(a))
-    looked_up = any(depth in atom_variables(found) for found in lookups_in((expression,)))
-    return not looked_up and all(atom_variables(a) == frozenset((depth,)) for a in atoms)
+    return all(atom_variables(a) == frozenset((depth,)) for a in atoms)
 
 
 def lane_problem(
@@ -105,17 +113,17 @@ def lane_problem(
     is_store = access is leaf.output if is_store is None else is_store
     flags = access.array.buffer.reuse if reuse is None else reuse
     index = _slots(access, leaf, scope, flags)
-    apart = _sized_dimensions(access, scope)
+    apart = _are_apart_by_sizes(access, scope)
     shape = tuple(slots or extent for slots, extent in zip(flags, extents or access.array.shape, strict=True))
     ordered = order or range(len(shape))
     stride = lane_stride([index[d] for d in ordered], [shape[d] for d in ordered], scope.depth)
     if apart:
         # Their distance is a product of sizes, which code multiplies by the number of the lane.
-        stride = Stride.STRIDED if all(_linear_in(e, scope.depth) for e in apart) else Stride.IRREGULAR
+        stride = Stride.STRIDED if all(_linear_in(e, scope.depth) for e in index) else Stride.IRREGULAR
     problem = folded_lanes(access, scope, flags) or swizzled_lanes(access, scope)
     if problem is not None:
         return problem
-    if stride not in APART and stride is not Stride.IRREGULAR:
+    if stride in WHOLE:
         if stride is Stride.CONTIGUOUS and machine.aligned_vectors:
             address = linear_address([index[d] for d in ordered], [shape[d] for d in ordered])
             return _misaligned(access, leaf, scope, address, machine)
@@ -123,12 +131,12 @@ def lane_problem(
     described = f"{describe_access(access)} over {describe_scope(scope)}"
     if apart and (is_store or stride is Stride.IRREGULAR):
         return Reason(f"the distance of the lanes of {described} depends on sizes")
+    if stride is Stride.LOOKED_UP and is_store:
+        return Reason(f"the access {described} looks up the lane number; vectors store contiguous or strided elements")
     if stride is Stride.IRREGULAR or (stride is Stride.FIXED and is_store):
-        looks_up = any(scope.depth in atom_variables(found) for found in lookups_in(index))
-        does = "looks up the lane number in a table" if looks_up else "divides the lane number"
         return Reason(
-            f"the access {described} {does}; vectors read at constant distances, and store contiguous or strided "
-            "elements"
+            f"the access {described} divides the lane number; vectors read at constant distances, and store "
+            "contiguous or strided elements"
         )
     if access.array.buffer.memory.value == "register":
         return Reason(f"the access {described} is not contiguous, but registers hold whole vectors")
@@ -137,16 +145,13 @@ def lane_problem(
     return None
 
 
-def _sized_dimensions(access: Access, scope: Scope) -> list[Expr]:
-    """The indices over a scope of dimensions whose strides depend on sizes, in an interface array."""
+def _are_apart_by_sizes(access: Access, scope: Scope) -> bool:
+    """Whether a scope indexes a dimension of an interface array whose stride depends on sizes."""
     buffer = access.array.buffer
-    if buffer.op is not None or not buffer.sized:
-        return []
-    return [
-        index
+    return buffer.op is None and any(
+        index.uses(scope.depth) and not all(extent.is_constant for extent in buffer.sized[dimension + 1 :])
         for dimension, index in enumerate(access.index)
-        if index.uses(scope.depth) and not all(extent.is_constant for extent in buffer.sized[dimension + 1 :])
-    ]
+    )
 
 
 def _slots(access: Access, leaf: Leaf, scope: Scope, reuse: Sequence[int]) -> tuple[Expr, ...]:
@@ -257,7 +262,7 @@ def register_problem(
                         f"{describe_access(access)} is indexed by {describe_scope(scope)}; registers need constants"
                     )
         lanes = leaf.chain[-1] if leaf.chain and leaf.chain[-1].mapping is Mapping.VECTOR else None
-        if lanes is not None and lane_stride(index, shape, lanes.depth) in (*APART, Stride.IRREGULAR):
+        if lanes is not None and lane_stride(index, shape, lanes.depth) not in WHOLE:
             return Reason(
                 f"{describe_access(access)} is strided over {describe_scope(lanes)}; registers hold whole vectors"
             )

@@ -25,6 +25,7 @@ from pdojo.dialect.flow.integer_sets import (
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.flow.shortcut import is_used
 from pdojo.dialect.flow.uses import describe_use, uses_of
+from pdojo.dialect.lookups import unknown_places
 from pdojo.dialect.rules.hints import unusable_hints
 from pdojo.dialect.rules.races import find_race
 from pdojo.dialect.rules.special_mappings import meaning_problems
@@ -76,6 +77,8 @@ def _check_every_element(array: Array, writers: Sequence[Leaf]) -> None:
     places = " and ".join(place_constraints(array.buffer.extents, names)) or "true"
     box = read_set(isl.Set, f"{{ [{', '.join(names)}] : {places} }}")
     for leaf in writers:
+        if unknown_places(leaf.output.index):
+            continue
         ivs = variables("i", leaf.depth)
         domain = " and ".join(domain_constraints(leaf.extents, leaf.guards, ivs)) or "true"
         index = ", ".join(spell(e, ivs) for e in leaf.output.index)
@@ -83,7 +86,9 @@ def _check_every_element(array: Array, writers: Sequence[Leaf]) -> None:
     box = within_sizes(box)
     if not box.is_empty():
         at = map(str, coordinates(box.sample_point()))
-        raise InvalidKernel(f"output '{array.name}' is never written at [{', '.join(at)}]")
+        is_certain = not any(unknown_places(leaf.output.index) for leaf in writers)
+        said = "is never written at" if is_certain else "is not written for all indices at"
+        raise InvalidKernel(f"output '{array.name}' {said} [{', '.join(at)}]")
 
 
 def _check_initialised(program: Program, array: Array) -> None:

@@ -16,7 +16,7 @@ from pdojo.dialect.flow.uses import Use
 from pdojo.dialect.shortcuts.representatives import representatives
 from pdojo.dialect.view.nest import Leaf
 from pdojo.dialect.view.paths import node_path
-from pdojo.errors import Undecided
+from pdojo.errors import Undecided, UnknownSize
 
 if TYPE_CHECKING:
     from pdojo.dialect.shortcuts.enumeration import Values
@@ -97,9 +97,9 @@ def initialised(question: Uninitialised) -> Answer[tuple[Use, tuple[int, ...]] |
         return Answer(None)
     first = min(uses, key=lambda u: u.leaf.order).leaf
     start = (0,) * first.depth
-    if all(g.evaluate(start) >= 0 for g in first.guards):
-        found = next((use for use in uses if use.leaf is first and use.reads), None)
-        if found is not None:
+    found = next((use for use in uses if use.leaf is first and use.reads), None)
+    with suppress(UnknownSize):
+        if found is not None and all(g.evaluate(start) >= 0 for g in first.guards):
             return Answer((found, start))
     with suppress(Undecided), bounded(question.operations):
         if all(cover_together(writes, use.leaf, use.access) for use in left):

@@ -6,7 +6,7 @@ from collections.abc import Mapping as MappingABC
 from collections.abc import Sequence
 from typing import NoReturn
 
-from pdojo.dialect.affine import Expr, IndexArray, atom_variables
+from pdojo.dialect.affine import Expr, IndexArray
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.exception import KernelVerifyException, fail
 from pdojo.dialect.flow.dependent import dependent_iteration, describe_dependence
@@ -37,13 +37,6 @@ def verify_statement(leaf: Leaf) -> None:
     if leaf.asynchronous and (problem := async_problem(leaf)) is not None:
         fail(leaf.op, f"'async=' of {describe_access(leaf.output)}: {problem}")
     _verify_lookups(leaf)
-    for found in lookups_in(leaf.output.index):
-        if isinstance(found.table, IndexArray) and atom_variables(found):
-            fail(
-                leaf.op,
-                f"{describe_access(leaf.output)} is written at an index that is known at run time only, and that "
-                f"iterations choose; such entries stand in reads, guards and index values",
-            )
     for access in leaf.accesses:
         for dimension, expression in enumerate(access.index):
             array = access.array

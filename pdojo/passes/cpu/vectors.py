@@ -85,6 +85,7 @@ _VALUE = {
     Stride.BROADCAST: 1.0,
     Stride.STRIDED: -3.0,
     Stride.FIXED: -3.0,
+    Stride.LOOKED_UP: -100.0,
     Stride.IRREGULAR: -100.0,
 }
 
@@ -124,7 +125,7 @@ def _stored_along(leaf: Leaf) -> Scope | None:
     """The loop with stores of whole vectors but gathered reads; None if there is none."""
     for scope in _own_loops(leaf):
         strides = [lane_stride(a.index, a.array.shape, scope.depth) for a in leaf.accesses]
-        if strides[0] is Stride.CONTIGUOUS and Stride.IRREGULAR not in strides:
+        if strides[0] is Stride.CONTIGUOUS and not {Stride.LOOKED_UP, Stride.IRREGULAR} & {*strides}:
             return scope
     return None
 

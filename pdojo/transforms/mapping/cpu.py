@@ -142,7 +142,8 @@ class Parallelize(MapScope):
         race = program.conflict(site.leaves, site.leaves, relation, racing=True, uses=uses)
         if race is not None:
             summed = race.first is race.second and race.first.accumulate is not None and race.first_writes
-            hint = "; split_reduction gives each iteration a partial result" if summed and race.second_writes else ""
+            summed &= race.second_writes and not any(e.uses(site.depth) for e in race.first.output.index)
+            hint = "; split_reduction gives each iteration a partial result" if summed else ""
             return Reason(f"different iterations race on '{race.first_access.array.name}'{hint}", str(race))
         return None
 

@@ -17,14 +17,18 @@ from pdojo.backends.gpu.targets import device_text
 from pdojo.backends.loops.loop_function import lower_kernel
 from pdojo.backends.snitch.targets import snitch_text
 from pdojo.dialect.affine import IndexArray, Lookup, const, lookup, var
+from pdojo.dialect.flow.collision import BEFORE, EQUAL, Domain, Query, exact
 from pdojo.dialect.flow.integer_sets import bounds_over_domain, projected, read_set, spell, unreached
+from pdojo.dialect.flow.program import Program
+from pdojo.dialect.flow.shortcut import shortcut_names, without
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation.parser import parse_notation
 from pdojo.dialect.notation.printer import print_notation
 from pdojo.dialect.ops import PDOJO, KernelOp
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.view.build import nest_of
-from pdojo.errors import LoweringError, NotationError, UnknownSize, UsageError
+from pdojo.errors import InvalidKernel, LoweringError, NotationError, UnknownSize, UsageError
 
 ALL = """\
 kernel all(x, len, at, start) -> (y, z)
@@ -50,7 +54,11 @@ def parsed(text: str) -> KernelOp:
 
 
 def compiled(kernel: KernelOp, given: dict[str, NDArray[np.generic]]) -> dict[str, NDArray[np.generic]]:
-    return {"y": pdojo.compile(kernel)(**given)}
+    program = pdojo.compile(kernel)
+    outputs = [parameter for parameter in program.parameters if parameter.written]
+    made: dict[str, NDArray[np.generic]] = {p.name: np.zeros(p.shape, np.float32) for p in outputs}
+    program(**given, **made)
+    return made
 
 
 RUNS: list[Callable[..., dict[str, NDArray[np.generic]]]] = [interpret, interpret_stepwise, compiled]
@@ -159,13 +167,93 @@ def test_mistakes_are_refused(declaration: str, value: str, message: str) -> Non
     assert message in str(caught.value)
 
 
-def test_writes_at_entries_that_iterations_choose_are_refused() -> None:
-    text = "kernel k(x, idx) -> (y)\nx f32 [3] heap\nidx i64 [3] heap in 0..9\ny f32 [10] heap\n\n10 y[{0}] = 0\n"
-    parsed(text + "3 y[idx[2]] = x[{0}]")
-    with pytest.raises(NotationError, match=r"y\[idx\[\{0\}\]\] is written at an index that is known at run time only"):
-        parsed(text + "3 y[idx[{0}]] = x[{0}]")
-    with pytest.raises(NotationError, match="is written at an index"):
-        parsed(text + "3 y[(idx[{0}]+1)//2] += x[{0}]")
+SCATTER = """\
+kernel scatter(x, idx) -> (y, z)
+x f32 [4, 2] heap
+idx i64 [4] heap in 0..5{}
+y f32 [6, 2] heap
+z f32 [6, 2] heap
+
+6 2
+| y[{{0}},{{1}}] = -1
+| z[{{0}},{{1}}] = 1
+4 2
+| y[idx[{{0}}],{{1}}] = x[{{0}},{{1}}]
+| z[idx[{{0}}],{{1}}] += x[{{0}},{{1}}]
+"""
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize(
+    ("outside", "given", "used"),
+    [
+        ("", [3, 0, 3, 5], [3, 0, 3, 5]),
+        ("", [5, 5, 5, 5], [5, 5, 5, 5]),
+        (" wrap", [-1, 2, -6, 5], [5, 2, 0, 5]),
+        (" clamp", [9, 2, -9, 5], [5, 2, 0, 5]),
+    ],
+)
+def test_the_last_write_at_an_entry_remains_and_sums_have_all(
+    run: Callable[..., dict[str, NDArray[np.float32]]], outside: str, given: list[int], used: list[int]
+) -> None:
+    x = np.arange(1, 9, dtype=np.float32).reshape(4, 2)
+    y, z = np.full((6, 2), -1, np.float32), np.ones((6, 2), np.float32)
+    for row, place in zip(x, used, strict=True):
+        y[place] = row
+        z[place] += row
+    found = run(parsed(SCATTER.format(outside)), {"x": x, "idx": np.array(given)})
+    np.testing.assert_array_equal(found["y"], y)
+    np.testing.assert_array_equal(found["z"], z)
+
+
+HEADER = """\
+kernel k(x, idx) -> (y)
+x f32 [3] heap
+idx i64 [3] heap in 0..9
+y f32 [10] heap
+t f32 [10] heap
+
+"""
+
+INCOMPLETE = [
+    ("3 y[idx[{0}]] = x[{0}]", "output 'y' is not written for all indices at [0]"),
+    ("9 y[{0}] = 0\n3 y[idx[{0}]] += x[{0}]", "output 'y' is not written for all indices at [9]"),
+    (
+        "3 t[idx[{0}]] = 1\n10 y[{0}] = t[{0}]",
+        "only writes at indices that are known at run time may reach what is read of 't'",
+    ),
+    ("9 t[{0}] = 1\n3 t[idx[{0}]] += 1\n10 y[{0}] = 0", "t[idx[{0}]] at iteration (0) gets an element of 't'"),
+    (
+        "10 t[{0}] = 0\n10 y[{0}] = t[{0}]\n3:p y[idx[{0}]] += x[{0}]",
+        "race: write of y[idx[{0}]] at iteration (0) and write of y[idx[{0}]] at iteration (",
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "message"), INCOMPLETE)
+def test_a_write_at_an_entry_is_certain_at_no_place(body: str, message: str) -> None:
+    with pytest.raises(InvalidKernel) as caught:
+        validate(Program(parsed(HEADER + body), machine("toy")))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "4 y[{0}] = 0\n6 y[{0}+4] = 0\n3 y[idx[{0}]] += x[{0}]",
+        "10 t[{0}] = 2\n3 t[idx[{0}]] = 1\n10 y[{0}] = t[{0}]",
+        "3 t[idx[{0}]] = x[{0}]\n10 y[{0}] = 0\n3 y[{0}] = t[idx[{0}]]",
+        "3 t[idx[{0}]] = x[{0}]\n3 where ({0} < idx[{0}]) t[idx[{0}]] += 1\n10 y[{0}] = 0",
+    ],
+)
+def test_values_behind_writes_at_entries(body: str) -> None:
+    validate(Program(parsed(HEADER + body), machine("toy")))
+
+
+def test_integer_sets_alone_do_not_settle_reads_behind_writes_at_entries() -> None:
+    program = Program(parsed(HEADER + "3 t[idx[{0}]] = x[{0}]\n10 y[{0}] = 0\n3 y[{0}] = t[idx[{0}]]"), machine("toy"))
+    with without(*shortcut_names()), pytest.raises(InvalidKernel, match="cannot be checked: only writes at indices"):
+        validate(program)
 
 
 @pytest.mark.parametrize("name", ["y", "t"])
@@ -230,6 +318,16 @@ def test_integer_sets_know_the_range_only() -> None:
     assert bounds_over_domain(here - lookup(INDICES, [var(0)], [8]), (8,), ()) == (0, 0)
     assert bounds_over_domain(here - lookup(INDICES, [var(0) + 0], [8]), (8,), (here - 5,)) == (0, 0)
     assert bounds_over_domain(var(0), (8,), (here - 6,)) is None
+
+
+def test_equal_places_have_equal_entries() -> None:
+    here, there = lookup(INDICES, [var(0)], [8, 8]), lookup(INDICES, [var(1)], [8, 8])
+    assert bounds_over_domain(here - there, (8, 8), ()) == (-3, 3)
+    assert bounds_over_domain(here - there, (8, 8), (var(0) - var(1), var(1) - var(0))) == (0, 0)
+    box = Domain((8, 4), ())
+    place = ((here + var(1), here + var(1)),)
+    assert exact(Query(box, box, place, (EQUAL, BEFORE))) is None
+    assert exact(Query(box, box, place, (BEFORE, BEFORE))) is not None
 
 
 def test_what_is_covered_may_not_depend_on_entries() -> None:

@@ -242,13 +242,15 @@ def test_a_scatter_is_parallel_only_if_its_places_differ() -> None:
         play(SCATTER.format(entries="6, 1, 3, 1"), "parallelize@y#1:0")
 
 
-def test_lanes_are_contiguous_entries() -> None:
+def test_lanes_read_contiguous_entries_or_gather() -> None:
     header = "kernel k(x) -> (y)\nx f32 [16] heap\ny f32 [8] heap\nidx i64 [8] table {}\n\n"
     text = header + "2 4 y[{{0}}*4+{{1}}] = x[idx[{{0}}*4+{{1}}]]"
-    blocks = play(text.format("12, 13, 14, 15, 3, 4, 5, 6"), "vectorize@y:1")
-    assert "4:v" in tree(blocks)
-    with pytest.raises(IllegalMove, match="looks up the lane number in a table"):
-        play(text.format("12, 13, 14, 15, 3, 4, 6, 5"), "vectorize@y:1")
+    for entries in ("12, 13, 14, 15, 3, 4, 5, 6", "12, 13, 14, 15, 3, 4, 6, 5"):
+        assert "4:v" in tree(play(text.format(entries), "vectorize@y:1"))
+    stores = header + "2 4 y[idx[{{0}}*4+{{1}}]] = x[{{0}}*4+{{1}}]"
+    assert "4:v" in tree(play(stores.format("4, 5, 6, 7, 0, 1, 2, 3"), "vectorize@y:1"))
+    with pytest.raises(IllegalMove, match="looks up the lane number; vectors store"):
+        play(stores.format("4, 5, 7, 6, 0, 1, 2, 3"), "vectorize@y:1")
 
 
 def test_the_bound_of_entries_is_that_of_both_forms() -> None:
