@@ -86,16 +86,19 @@ class Collisions:
 
 
 def holds(query: Query, witness: Witness) -> bool:
-    """Whether the iterations are in the domains, are related by the query's relation, and touch the same place."""
+    """Whether the iterations are in the domains, are related by the query's relation, and touch the same place.
+
+    At the greatest sizes: a collision at some sizes is one.
+    """
     first, second = witness.first, witness.second
     for values, domain in ((first, query.first), (second, query.second)):
         if any(v >= n for v, n in zip(values, domain.extents, strict=True)):
             return False
-        if any(g.evaluate(values) < 0 for g in domain.guards):
+        if any(g.evaluate(values, greatest=True) < 0 for g in domain.guards):
             return False
-    if any(a.evaluate(first) != b.evaluate(second) for a, b in query.equal):
+    if any(a.evaluate(first, greatest=True) != b.evaluate(second, greatest=True) for a, b in query.equal):
         return False
-    return not query.differs or any(a.evaluate(first) != b.evaluate(second) for a, b in query.differs)
+    return not query.differs or any(a.evaluate(first, greatest=True) != b.evaluate(second, greatest=True) for a, b in query.differs)
 
 
 def exact(query: Query) -> Witness | None:

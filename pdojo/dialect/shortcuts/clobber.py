@@ -3,7 +3,7 @@
 The first iterations of every scope, and those at which a tile of a dimension begins, are run in order. A value is lost
 if a read finds another element in its cell than the one written before, and no iteration outside the sample writes the
 wanted element in between. The ranges of the index expressions prove the latter. Sound, not complete: None proves
-nothing.
+nothing. Sizes have their greatest values: a value that is lost then forbids the move.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pdojo.dialect.flow.shortcut import Answer
 from pdojo.dialect.flow.storage_check import StorageQuestion, overwritten_reason
 from pdojo.dialect.flow.uses import Use, describe_use
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.nodes import extent_and_guard
 from pdojo.dialect.view.paths import node_path
 
 CLIP = 2
@@ -52,12 +53,12 @@ class Instance:
     @property
     def element(self) -> Element:
         """The array and the index."""
-        return self.use.access.array.name, tuple([e.evaluate(self.iteration) for e in self.use.access.index])
+        return self.use.access.array.name, tuple([e.evaluate(self.iteration, greatest=True) for e in self.use.access.index])
 
     @property
     def cell(self) -> tuple[int, ...]:
         """The place in memory."""
-        return tuple([e.evaluate(self.iteration) for e in self.use.cell])
+        return tuple([e.evaluate(self.iteration, greatest=True) for e in self.use.cell])
 
 
 def overwritten(question: StorageQuestion) -> Answer[Reason | None] | None:
@@ -92,7 +93,7 @@ def _first_iterations(uses: Sequence[Use]) -> list[Instance]:
     for use, values in zip(uses, _iterations(uses), strict=True):
         guards, (start, *path) = use.leaf.guards, node_path(use.leaf)
         for iteration in product(*values):
-            if not guards or all(g.evaluate(iteration) >= 0 for g in guards):
+            if not guards or all(g.evaluate(iteration, greatest=True) >= 0 for g in guards):
                 time = (start, *chain.from_iterable(zip(iteration, path, strict=True)), use.writes)
                 found.append((time, Instance(use, iteration)))
     found.sort(key=lambda entry: entry[0])
@@ -133,7 +134,8 @@ def _starts(use: Use) -> dict[int, list[int]]:
 
 def _telling(use: Use) -> dict[int, int]:
     """By depth, the number of iterations to run of scopes that circular buffers count or that guards use."""
-    found = {v: GUARDED for guard in use.leaf.guards for v in guard.variables()}
+    telling = (g for s in use.leaf.chain for g in extent_and_guard(s)[1])
+    found = {v: GUARDED for guard in telling for v in guard.variables()}
     for expression in use.cell:
         for atom, _ in expression.terms:
             if isinstance(atom, Div) and atom.divisor <= MOST_SLOTS:
@@ -223,7 +225,7 @@ def _range(expression: Expr, box: Box) -> tuple[int, int]:
         if isinstance(atom, int):
             first, last = box[atom]
         elif isinstance(atom, Size):
-            first, last = atom.bounds(())
+            first = last = atom.bounds(())[1]
         elif isinstance(atom, Lookup):
             table = atom.table
             first, last = (

@@ -97,7 +97,8 @@ def initialised(question: Uninitialised) -> Answer[tuple[Use, tuple[int, ...]] |
         return Answer(None)
     first = min(uses, key=lambda u: u.leaf.order).leaf
     start = (0,) * first.depth
-    if all(g.evaluate(start) >= 0 for g in first.guards):
+    # A read that nothing precedes at the greatest sizes is one.
+    if all(g.evaluate(start, greatest=True) >= 0 for g in first.guards):
         found = next((use for use in uses if use.leaf is first and use.reads), None)
         if found is not None:
             return Answer((found, start))
@@ -188,13 +189,15 @@ def _runs(leaf: Leaf, at: Sequence[Expr], other: Leaf) -> bool:
 def feeds(uses: Sequence[Use], write: int, read: int) -> bool:
     """Whether the first instance of a read certainly gets a value of a write by another statement (not complete).
 
+    At the greatest sizes: a value that a read gets at some sizes is read.
+
     Later statements in the read's subtree have not run by then.
     """
     writer, reader = uses[write].leaf, uses[read].leaf
     if not uses[read].reads or reader.order <= writer.order or not _stays_until(uses, write, read):
         return False
     depth = common_depth((writer, reader))
-    runs = all(g.evaluate((0,) * reader.depth) >= 0 for g in reader.guards)
+    runs = all(g.evaluate((0,) * reader.depth, greatest=True) >= 0 for g in reader.guards)
     others = (u.leaf for u in uses if u.writes and u.leaf.order < reader.order)
     return runs and not any(_place(leaf, reader, depth) == 0 for leaf in others)
 
