@@ -306,7 +306,7 @@ def _is_apart(expression: Expr, guards: Sequence[Expr], depth: int) -> bool:
     if lookups_in(guards) or not all(isinstance(atom, int | Size) for atom in atoms):
         return False
     is_own = any(atoms & {*guard.variables(), *sizes_in([guard])} for guard in guards)
-    return not is_own and all(guard.evaluate((0,) * depth, greatest=True) >= 0 for guard in guards)
+    return not is_own and all(guard.evaluate((0,) * depth, {}) >= 0 for guard in guards)
 
 
 def _placed(extents: Sequence[int], guards: Sequence[Expr], place: Sequence[Expr]) -> str:

@@ -13,7 +13,7 @@ Ints: TypeAlias = NDArray[np.int64]
 
 
 def evaluate(expression: Expr, values: Ints, *, greatest: bool = False) -> Ints:
-    """The values of an expression; `values` has a row per induction variable. At the `greatest` sizes."""
+    """The values of an expression, at the `greatest` sizes; `values` has a row per induction variable."""
     found = np.full(values.shape[1], expression.constant, dtype=np.int64)
     for atom, coefficient in expression.terms:
         found += coefficient * _of_atom(atom, values, greatest=greatest)

@@ -232,7 +232,7 @@ def _all_run(use: Use, depths: Sequence[int], chosen: Mapping[Scope, Sequence[in
     guards = [guard for guard in _guards(use) if _is_about(guard, depths)]
     values = [chosen.get(scope, (0,)) for scope in use.leaf.chain]
     return all(map(_grows, guards)) and all(
-        guard.evaluate(point, greatest=True) >= 0 for guard in guards for point in product(*values)
+        guard.evaluate(point, {}) >= 0 for guard in guards for point in product(*values)
     )
 
 

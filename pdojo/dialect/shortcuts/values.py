@@ -98,7 +98,7 @@ def initialised(question: Uninitialised) -> Answer[tuple[Use, tuple[int, ...]] |
     first = min(uses, key=lambda u: u.leaf.order).leaf
     start = (0,) * first.depth
     # A read that nothing precedes at the greatest sizes is one.
-    if all(g.evaluate(start, greatest=True) >= 0 for g in first.guards):
+    if all(g.evaluate(start, {}) >= 0 for g in first.guards):
         found = next((use for use in uses if use.leaf is first and use.reads), None)
         if found is not None:
             return Answer((found, start))
@@ -197,7 +197,7 @@ def feeds(uses: Sequence[Use], write: int, read: int) -> bool:
     if not uses[read].reads or reader.order <= writer.order or not _stays_until(uses, write, read):
         return False
     depth = common_depth((writer, reader))
-    runs = all(g.evaluate((0,) * reader.depth, greatest=True) >= 0 for g in reader.guards)
+    runs = all(g.evaluate((0,) * reader.depth, {}) >= 0 for g in reader.guards)
     others = (u.leaf for u in uses if u.writes and u.leaf.order < reader.order)
     return runs and not any(_place(leaf, reader, depth) == 0 for leaf in others)
 
