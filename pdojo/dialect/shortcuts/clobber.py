@@ -55,7 +55,9 @@ class Instance:
     @property
     def element(self) -> Element:
         """The array and the index."""
-        return self.use.access.array.name, tuple([e.evaluate(self.iteration, self.sizes) for e in self.use.access.index])
+        return self.use.access.array.name, tuple(
+            [e.evaluate(self.iteration, self.sizes) for e in self.use.access.index]
+        )
 
     @property
     def cell(self) -> tuple[int, ...]:

@@ -123,7 +123,9 @@ def index_bounds(leaf: Leaf, expression: Expr, extent: int) -> tuple[int, int]:
         if low < 0:
             low = max(low, *((expression - guard * k).bounds(leaf.extents)[0] for k in _multiples(expression, guard)))
         if high >= extent:
-            high = min(high, *((expression + guard * k).bounds(leaf.extents)[1] for k in _multiples(-expression, guard)))
+            high = min(
+                high, *((expression + guard * k).bounds(leaf.extents)[1] for k in _multiples(-expression, guard))
+            )
     if low >= 0 and high < extent:
         return low, high
     found = bounds_over_domain(expression, leaf.extents, leaf.guards)

@@ -72,7 +72,7 @@ def _needless(leaf: Leaf) -> set[tuple[Scope, Expr]]:
 
 
 def _beyond(leaf: Leaf, access: Access, guards: Sequence[Expr]) -> str | None:
-    """How an index leaves its extent if `guards` alone restrict the statement; None if the access stays in its array."""
+    """How an index leaves its extent if `guards` alone restrict the statement; None if it does not."""
     for expression, sized in zip(access.index, access.array.buffer.extents, strict=True):
         extent = sized.bounds(())[1]
         # As far from the greatest extent as the index is from the present one.
