@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pdojo.dialect.affine import Atom, Expr, atom_variables, const, floordiv, var
+from pdojo.dialect.flow.enclosure import enclosed
 from pdojo.dialect.flow.integer_sets import Reach, unreached
 from pdojo.dialect.view.nest import Access, Leaf
 from pdojo.errors import Undecided
@@ -124,7 +125,7 @@ def _is_placed(writer: Leaf, write: Access, reader: Leaf, read: Access, depth: i
     values = [at.setdefault(s.depth, const(0)) for s in own]
     ends = [end for s, value in zip(own, values, strict=True) for end in (value, -value + (s.extent - 1))]
     needed = [*ends, *(g.substitute(at, around) for s in own for g in s.guard)]
-    return all(any((e - g).bounds(around)[0] >= 0 for g in (const(0), *reader.guards)) for e in needed)
+    return all(any(enclosed(e - g, around)[0] >= 0 for g in (const(0), *reader.guards)) for e in needed)
 
 
 def _dimension_covers(mine: Expr, other: Expr, writer: Leaf, reader: Leaf, depth: int) -> bool:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from pdojo.dialect.affine import Expr, const, var
+from pdojo.dialect.affine import Expr, atom_variables, const, var
+from pdojo.dialect.flow.collision import Query
 from pdojo.dialect.flow.coverage import common_depth, cover_together, covers, reaches
 from pdojo.dialect.flow.flows import Uninitialised
 from pdojo.dialect.flow.integer_sets import bounded
 from pdojo.dialect.flow.origins import ValueQuestion, another
 from pdojo.dialect.flow.shortcut import Answer
 from pdojo.dialect.flow.uses import Use
+from pdojo.dialect.shortcuts.digits import excluded, impossible
 from pdojo.dialect.shortcuts.representatives import representatives
 from pdojo.dialect.view.nest import Leaf
 from pdojo.dialect.view.paths import node_path
@@ -34,7 +36,9 @@ def obvious(question: ValueQuestion[Any]) -> Answer[Any] | None:
             return None if found is None else Answer(((found,), True))
         case "reader":
             found = next((k for k in range(len(uses)) if feeds(uses, first, k)), None)
-            return None if found is None else Answer(found)
+            others = (u for u in uses if u.reads and u.leaf is not uses[first].leaf)
+            is_read = found is not None or not all(_are_apart(uses[first], other) for other in others)
+            return Answer(found) if found is not None or not is_read else None
         case "carried":
             # All reads get values of their own iteration.
             return Answer(None) if are_covered(uses, uses) else None
@@ -118,8 +122,25 @@ def latest_write(uses: Sequence[Use], read: int) -> int | None:
     """The use that certainly writes last before every instance of a read; None if that is not obvious.
 
     It is the last write before the read in the text, and no other write stands with the read or between the two, but
-    for one by the reading statement to the same element, which tells the iteration.
+    for one by the reading statement to the same element, which tells the iteration. Writes of other elements do not
+    count.
     """
+    found = _latest(uses, read)
+    if found is None and uses[read].leaf.guards:
+        kept = [k for k, u in enumerate(uses) if k == read or not (u.writes and _are_apart(u, uses[read]))]
+        some = _latest([uses[k] for k in kept], kept.index(read)) if len(kept) < len(uses) else None
+        found = None if some is None else kept[some]
+    return found
+
+
+def _are_apart(one: Use, other: Use) -> bool:
+    """Whether two uses of an array certainly touch different elements."""
+    query = Query(one.domain, other.domain, tuple(zip(one.access.index, other.access.index, strict=True)), ())
+    return impossible(query) or excluded(query) is not None
+
+
+def _latest(uses: Sequence[Use], read: int) -> int | None:
+    """`latest_write` if all other writes count."""
     reader = uses[read].leaf
     before = [k for k, u in enumerate(uses) if u.writes and u.leaf.order < reader.order]
     found = max(before, key=lambda k: uses[k].leaf.order, default=None)
@@ -152,8 +173,13 @@ def _tells(use: Use, shared: int) -> bool:
     It does if each other variable stands alone in some dimension.
     """
     own = [{v for v in e.variables() if v >= shared} for e in use.access.index]
-    told = {max(some) for some, e in zip(own, use.access.index, strict=True) if len(some) == 1 and e.is_linear}
+    told = {max(some) for some, e in zip(own, use.access.index, strict=True) if len(some) == 1 and _is_outside(e, some)}
     return all(d in told or use.leaf.extents[d] == 1 for d in range(shared, use.leaf.depth))
+
+
+def _is_outside(expression: Expr, depths: Container[int]) -> bool:
+    """Whether no division, and no lookup, is of the variables of some scopes."""
+    return all(isinstance(a, int) or not any(d in depths for d in atom_variables(a)) for a, _ in expression.terms)
 
 
 def stays(uses: Sequence[Use], first: int, second: int, at: Sequence[Expr]) -> bool:

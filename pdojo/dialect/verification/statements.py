@@ -10,6 +10,7 @@ from pdojo.dialect.affine import Expr, IndexArray, atom_variables
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.exception import KernelVerifyException, fail
 from pdojo.dialect.flow.dependent import dependent_iteration, describe_dependence
+from pdojo.dialect.flow.enclosure import guarded_bounds
 from pdojo.dialect.flow.integer_sets import bounds_over_domain, domain_constraints, sample, spell, variables
 from pdojo.dialect.functions import accumulates, check_types
 from pdojo.dialect.lookups import lookups_in, sizes_in
@@ -118,25 +119,11 @@ def index_bounds(leaf: Leaf, expression: Expr, extent: int) -> tuple[int, int]:
     low, high = expression.bounds(leaf.extents)
     if (low >= 0 and high < extent) or (expression.is_linear and not leaf.guards):
         return low, high
-    for guard in leaf.guards:
-        # guard >= 0, so that index - k * guard <= index <= index + k * guard.
-        if low < 0:
-            low = max(low, *((expression - guard * k).bounds(leaf.extents)[0] for k in _multiples(expression, guard)))
-        if high >= extent:
-            high = min(
-                high, *((expression + guard * k).bounds(leaf.extents)[1] for k in _multiples(-expression, guard))
-            )
+    low, high = guarded_bounds(expression, leaf.extents, leaf.guards, 0, extent - 1)
     if low >= 0 and high < extent:
         return low, high
     found = bounds_over_domain(expression, leaf.extents, leaf.guards)
     return (0, extent - 1) if found is None else found
-
-
-def _multiples(expression: Expr, guard: Expr) -> set[int]:
-    """Positive multiples of a guard; the difference to the expression has an atom less, but for the guard itself."""
-    factors = dict(expression.terms)
-    common = ((factors[atom], factor) for atom, factor in guard.terms if atom in factors)
-    return {1, *(mine // other for mine, other in common if mine % other == 0 and mine // other > 0)}
 
 
 def _verify_lookups(leaf: Leaf) -> None:
