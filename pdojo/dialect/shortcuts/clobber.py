@@ -21,7 +21,7 @@ from pdojo.dialect.flow.storage_check import StorageQuestion, overwritten_reason
 from pdojo.dialect.flow.uses import Use, describe_use
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.sizes import telling_sizes
-from pdojo.dialect.view.nodes import extent_and_guard
+from pdojo.dialect.view.nodes import run_time_extent
 from pdojo.dialect.view.paths import node_path
 
 CLIP = 2
@@ -139,7 +139,7 @@ def _starts(use: Use) -> dict[int, list[int]]:
 
 def _telling(use: Use) -> dict[int, int]:
     """By depth, the number of iterations to run of scopes that circular buffers count or that guards use."""
-    telling = (g for s in use.leaf.chain for g in extent_and_guard(s)[1])
+    telling = (g for s in use.leaf.chain for g in s.guard if (run_time_extent(s) or (0, 0))[1] != g)
     found = {v: GUARDED for guard in telling for v in guard.variables()}
     for expression in use.cell:
         for atom, _ in expression.terms:

@@ -60,7 +60,7 @@ def enumerated(question: ValueQuestion[Any]) -> Answer[Any] | None:
     if values is None and question.kind in ("writers", "reader"):
         values = _values(question, few=True)
     if values is None:
-        return None
+        return _writers(question.uses, *question.parameters) if question.kind == "writers" else None
     uses, parameters = question.uses, question.parameters
     match question.kind:
         case "partial":
@@ -70,6 +70,20 @@ def enumerated(question: ValueQuestion[Any]) -> Answer[Any] | None:
         case kind:
             found = getattr(values, kind)(*parameters)
     return Answer(found, "instances")
+
+
+def _writers(uses: Sequence[Use], read: int) -> Answer[Any] | None:
+    """The writers of a read, by instances of it and of all writes that stand for all; other reads do not matter."""
+    from pdojo.dialect.shortcuts.enumeration import values_of  # NumPy takes long to start
+
+    kept = [number for number, use in enumerate(uses) if use.writes or number == read]
+    some = [uses[number] for number in kept]
+    only = representatives(some, None)
+    values = None if only is None else values_of(some, only)
+    if values is None:
+        return None
+    writers, is_complete = values.writers(kept.index(read))
+    return Answer((tuple([kept[number] for number in writers]), is_complete), "instances")
 
 
 def _values(question: ValueQuestion[Any], *, few: bool = False) -> Values | None:
