@@ -24,7 +24,7 @@ from pdojo.dialect.shortcuts import SHORTCUTS
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.paths import node_path
 
-PROGRAMS = 400
+PROGRAMS = 300
 """Random programs."""
 
 BY_SETS = {"single reads", "several writes"}
@@ -150,12 +150,10 @@ def run(uses: Sequence[Use], caller: Caller | None, sizes: Sizes) -> Run:
             for writes in [False] * use.reads + [True] * use.writes:
                 places = at(use.access.index, values, sizes), at(use.cell, values, sizes)
                 events.append(((*time, 99, int(writes)), (number, values), writes, *places))
-    for values in product(*(range(e.evaluate((), sizes)) for e in caller.extents)) if caller is not None else ():
-        whole = (len(uses), values), values, values
-        events += [
-            ((-1 if w else 99,), whole[0], w, *whole[1:])
-            for w in ([True, False] if caller and caller.writes else [False])
-        ]
+    if caller is not None:
+        for values in product(*(range(e.evaluate((), sizes)) for e in caller.extents)):
+            event = len(uses), values
+            events += [((-1,), event, True, values, values)] * caller.writes + [((99,), event, False, values, values)]
     last: dict[tuple[bool, tuple[int, ...]], Event] = {}
     found = Run({}, {})
     for _, event, writes, element, cell in sorted(events):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdojo.dialect.affine import Div, Expr, Extents, linear
+from pdojo.dialect.affine import Atom, Div, Expr, Extents, linear
 
 
 def guarded_bounds(expression: Expr, extents: Extents, guards: Sequence[Expr], low: int, high: int) -> tuple[int, int]:
@@ -39,7 +39,7 @@ def _nested(expression: Expr) -> Expr:
     quotients = [atom for atom, _ in expression.terms if isinstance(atom, Div)]
     if len(quotients) < 2:
         return expression
-    finer = {
+    finer: dict[Atom, Atom] = {
         atom: Div(Expr(0, ((other, 1),)), atom.divisor // other.divisor)
         for atom in quotients
         for other in quotients
