@@ -278,14 +278,19 @@ class Expr(_Derived):
         """Whether the induction variable at `depth` appears."""
         return depth in self.variables()
 
-    def evaluate(self, values: Sequence[int]) -> int:
-        """The value for the given induction variables, keyed by depth."""
+    def evaluate(self, values: Sequence[int], sizes: Mapping[Size, int] | None = None) -> int:
+        """The value for the given induction variables, keyed by depth.
+
+        At `sizes`, and the greatest values of others. Raises UnknownSize if they are None.
+        """
         total = self.constant
         for atom, coefficient in self.terms:
             if isinstance(atom, int):
                 total += coefficient * values[atom]
+            elif sizes is not None and isinstance(atom, Size):
+                total += coefficient * (sizes.get(atom, atom.high) // atom.step)
             else:
-                total += coefficient * atom.of([e.evaluate(values) for e in atom.operands])
+                total += coefficient * atom.of([e.evaluate(values, sizes) for e in atom.operands])
         return total
 
     def bounds(self, extents: Extents) -> tuple[int, int]:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from pdojo.dialect.affine import Expr, Extents, IndexArray, Size, const, var
+from pdojo.dialect.lookups import lookups_in, sizes_in
 from pdojo.errors import UsageError
+
+MOST_TRIES = 64
+"""Most values of a size that are tried to find one at which guards hold."""
 
 
 def solve_sizes(
@@ -55,6 +60,27 @@ def probes(sizes: Sequence[Size]) -> Iterator[dict[str, int]]:
     yield {size.name: size.low for size in sizes}
     yield {size.name: min(size.low + 3 * size.step, size.high) for size in sizes}
     yield {size.name: size.high for size in sizes}
+
+
+@lru_cache(maxsize=1 << 12)
+def telling_sizes(guards: frozenset[Expr]) -> dict[Size, int]:
+    """Sizes at which many guards hold in the first two iterations of scopes, or in the first one: the greatest of few.
+
+    What goes wrong in a statement goes wrong where it runs.
+    """
+    found: dict[Size, int] = {}
+    own: dict[Size, list[Expr]] = {}
+    for guard in guards:
+        if len(sizes := sizes_in([guard])) == 1 and not lookups_in([guard]):
+            own.setdefault(sizes[0], []).append(guard)
+    for size, about in own.items():
+        values = range(size.high, size.low - 1, -size.step)[:MOST_TRIES]
+        deepest = max((max(guard.variables(), default=0) for guard in about), default=0)
+        tries = ((value, [k] * (deepest + 1)) for k in (1, 0) for value in values)
+        found[size] = next(
+            (value for value, at in tries if all(guard.evaluate(at, {size: value}) >= 0 for guard in about)), size.high
+        )
+    return found
 
 
 def shape_for(extents: Sequence[Expr], values: Mapping[str, int]) -> tuple[int, ...]:

@@ -77,7 +77,20 @@ from pdojo.dialect.view.binding import binding_nests, binding_problem, constants
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.grids import is_in_grid
 from pdojo.dialect.view.messages import describe_access, describe_scope
-from pdojo.dialect.view.nest import Access, Array, Buffer, Constant, Index, Input, Leaf, Nest, Node, Scope, leaves_of
+from pdojo.dialect.view.nest import (
+    Access,
+    Array,
+    Buffer,
+    Constant,
+    Index,
+    Input,
+    Leaf,
+    Nest,
+    Node,
+    Scope,
+    fact,
+    leaves_of,
+)
 from pdojo.dialect.view.nodes import bound_of, is_whole, named_around, nodes_of, run_time_extent
 from pdojo.dialect.view.storage import accesses_of, physical_index, private_scope, slot_index
 from pdojo.errors import NotationError, Undecided

@@ -161,7 +161,7 @@ def test_storage_one_by_one() -> None:
         caller = random.choice([None, None, Caller(name, extents, writes=True), Caller(name, extents, writes=False)])
         if not cells:
             continue
-        events = events_of(cells, None if caller is None else Outside(caller.box, caller.writes))
+        events = events_of(cells, None if caller is None else Outside(caller.greatest, caller.writes))
         assert events is not None
         answer = compare_events(events, cells, owner, caller)
         assert answer is not None
@@ -247,10 +247,10 @@ def test_representatives() -> None:
         caller = None
         if not any(folded):
             caller = random.choice([None, Caller(name, extents, writes=True), Caller(name, extents, writes=False)])
-        few = representatives(cells, None if caller is None else caller.box)
+        few = representatives(cells, None if caller is None else caller.extents)
         if few is None:
             continue
-        outside = None if caller is None else Outside(caller.box, caller.writes)
+        outside = None if caller is None else Outside(caller.greatest, caller.writes)
         some, every = events_of(cells, outside, few), events_of(cells, outside)
         assert some is not None
         assert every is not None

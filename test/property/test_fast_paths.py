@@ -65,7 +65,7 @@ JUDGED = 50
 SAMPLED = 0.05
 """The share of the answers that are judged, where that takes a few milliseconds each."""
 
-RARE = {"several writes", "rings", "representatives", "single reads"}
+RARE = {"guards", "several writes", "rings", "representatives", "single reads"}
 """Shortcuts that these walks seldom need; other tests judge them."""
 
 Ask: TypeAlias = Callable[[Shortcut, Question[Any]], Answer[Any] | None]

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.flow import integer_sets
 from pdojo.dialect.flow.shortcut import answered
+from pdojo.dialect.sizes import telling_sizes
 
 
 class Order(Enum):
@@ -86,16 +87,20 @@ class Collisions:
 
 
 def holds(query: Query, witness: Witness) -> bool:
-    """Whether the iterations are in the domains, are related by the query's relation, and touch the same place."""
+    """Whether the iterations are in the domains, are related by the query's relation, and touch the same place.
+
+    Sizes have values at which guards hold: a collision at some sizes is one.
+    """
     first, second = witness.first, witness.second
+    sizes = telling_sizes(frozenset((*query.first.guards, *query.second.guards)))
     for values, domain in ((first, query.first), (second, query.second)):
         if any(v >= n for v, n in zip(values, domain.extents, strict=True)):
             return False
-        if any(g.evaluate(values) < 0 for g in domain.guards):
+        if any(g.evaluate(values, sizes) < 0 for g in domain.guards):
             return False
-    if any(a.evaluate(first) != b.evaluate(second) for a, b in query.equal):
+    if any(a.evaluate(first, sizes) != b.evaluate(second, sizes) for a, b in query.equal):
         return False
-    return not query.differs or any(a.evaluate(first) != b.evaluate(second) for a, b in query.differs)
+    return not query.differs or any(a.evaluate(first, sizes) != b.evaluate(second, sizes) for a, b in query.differs)
 
 
 def exact(query: Query) -> Witness | None:

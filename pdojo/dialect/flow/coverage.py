@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdojo.dialect.affine import Atom, Expr, atom_variables, var
+from pdojo.dialect.affine import Atom, Expr, atom_variables, const, floordiv, var
+from pdojo.dialect.flow.enclosure import enclosed
 from pdojo.dialect.flow.integer_sets import Reach, unreached
 from pdojo.dialect.lookups import unknown_places
 from pdojo.dialect.view.nest import Access, Leaf
@@ -40,7 +41,7 @@ def reaches(writer: Leaf, write: Access, reader: Leaf, read: Access) -> bool:
     if _are_aligned(writer, write, reader, read, depth):
         return True
     if any(s.guard for s in writer.chain[depth:]):
-        return False
+        return _is_placed(writer, write, reader, read, depth)
     used: set[int] = set()
     for mine, other in zip(write.index, read.index, strict=True):
         inner = {v for v in mine.variables() if v >= depth}
@@ -98,6 +99,34 @@ def _are_aligned(writer: Leaf, write: Access, reader: Leaf, read: Access, depth:
         return False
     index = (e.substitute(moved, reader.extents) for e in write.index)
     return all(one == other for one, other in zip(index, read.index, strict=True))
+
+
+def _is_placed(writer: Leaf, write: Access, reader: Leaf, read: Access, depth: int) -> bool:
+    """Whether an iteration of guarded scopes writes the element that is read, with variables as digits of its indices.
+
+    It exists if its variables are within their scopes and its guards hold wherever the reader runs. A guard of the
+    reader that is at most as great says so for all sizes.
+    """
+    around = reader.extents
+    at = {d: var(d) for d in range(depth)}
+    for mine, other in zip(write.index, read.index, strict=True):
+        (outer, inner), (theirs, rest) = _split(mine, depth), _split(other, depth)
+        if outer is None or outer != theirs:
+            return False
+        rest = rest - inner.constant
+        for atom, factor in sorted(inner.terms, key=lambda term: -term[1]):
+            assert isinstance(atom, int)
+            if factor < 1 or atom in at:
+                return False
+            at[atom] = floordiv(rest, factor, around)
+            rest = rest - at[atom] * factor
+        if rest != const(0):
+            return False
+    own = writer.chain[depth:]
+    values = [at.setdefault(s.depth, const(0)) for s in own]
+    ends = [end for s, value in zip(own, values, strict=True) for end in (value, -value + (s.extent - 1))]
+    needed = [*ends, *(g.substitute(at, around) for s in own for g in s.guard)]
+    return all(any(enclosed(e - g, around)[0] >= 0 for g in (const(0), *reader.guards)) for e in needed)
 
 
 def _dimension_covers(mine: Expr, other: Expr, writer: Leaf, reader: Leaf, depth: int) -> bool:

@@ -47,9 +47,9 @@ class Caller:
         return len(self.extents)
 
     @property
-    def box(self) -> tuple[int, ...]:
-        """The extents as numbers. Raises UnknownSize."""
-        return tuple([extent.evaluate(()) for extent in self.extents])
+    def greatest(self) -> tuple[int, ...]:
+        """The greatest extents."""
+        return tuple([extent.bounds(())[1] for extent in self.extents])
 
 
 @bounded()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from pdojo.dialect.affine import Atom, Div, Expr, IndexArray, Size, atom_variables, const, floordiv, var
 from pdojo.dialect.flow.shortcut import is_used
+from pdojo.dialect.lookups import lookups_in, sizes_in
 from pdojo.errors import Undecided, UnknownSize
 
 if TYPE_CHECKING:
@@ -302,12 +303,23 @@ def bounds_over_domain(expression: Expr, extents: tuple[int, ...], guards: tuple
 
     The bounds hold for all indices that callers give. Cached: every move asks about all statements and changes few.
     """
+    if _is_apart(expression, guards, len(extents)):
+        return expression.bounds(extents)
     import islpy as isl
 
     text = f"{{ {_placed(extents, guards, [expression])} }}"
     with _TURN:
         values = read_set(isl.Map, text, loose=True).range()
         return None if values.is_empty() else (values.dim_min_val(0).to_python(), values.dim_max_val(0).to_python())
+
+
+def _is_apart(expression: Expr, guards: Sequence[Expr], depth: int) -> bool:
+    """Whether no guard restricts the values of a linear expression: other variables and sizes meet all of them."""
+    atoms = {atom for atom, _ in expression.terms}
+    if lookups_in(guards) or not all(isinstance(atom, int | Size) for atom in atoms):
+        return False
+    is_own = any(atoms & {*guard.variables(), *sizes_in([guard])} for guard in guards)
+    return not is_own and all(guard.evaluate((0,) * depth, {}) >= 0 for guard in guards)
 
 
 def _placed(extents: Sequence[int], guards: Sequence[Expr], place: Sequence[Expr]) -> str:

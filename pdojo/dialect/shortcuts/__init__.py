@@ -5,6 +5,7 @@ from pdojo.dialect.flow.shortcut import Shortcut
 SHORTCUTS = (
     Shortcut("digits", "collision", "pdojo.dialect.shortcuts.digits:apart"),
     Shortcut("guesses", "collision", "pdojo.dialect.shortcuts.digits:guessed"),
+    Shortcut("guards", "collision", "pdojo.dialect.shortcuts.digits:excluded"),
     Shortcut("one iteration", "storage at first sight", "pdojo.dialect.shortcuts.iterations:kept"),
     Shortcut("first iterations", "storage", "pdojo.dialect.shortcuts.clobber:overwritten"),
     Shortcut("several writes", "storage", "pdojo.dialect.shortcuts.iterations:kept_together"),

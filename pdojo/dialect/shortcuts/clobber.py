@@ -3,12 +3,12 @@
 The first iterations of every scope, and those at which a tile of a dimension begins, are run in order. A value is lost
 if a read finds another element in its cell than the one written before, and no iteration outside the sample writes the
 wanted element in between. The ranges of the index expressions prove the latter. Sound, not complete: None proves
-nothing.
+nothing. Sizes have values at which the statements run: a value that is lost then forbids the move.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
 from math import prod
@@ -20,6 +20,8 @@ from pdojo.dialect.flow.shortcut import Answer
 from pdojo.dialect.flow.storage_check import StorageQuestion, overwritten_reason
 from pdojo.dialect.flow.uses import Use, describe_use
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.sizes import telling_sizes
+from pdojo.dialect.view.nodes import run_time_extent
 from pdojo.dialect.view.paths import node_path
 
 CLIP = 2
@@ -48,16 +50,19 @@ class Instance:
 
     use: Use
     iteration: tuple[int, ...]
+    sizes: Mapping[Size, int]
 
     @property
     def element(self) -> Element:
         """The array and the index."""
-        return self.use.access.array.name, tuple([e.evaluate(self.iteration) for e in self.use.access.index])
+        return self.use.access.array.name, tuple(
+            [e.evaluate(self.iteration, self.sizes) for e in self.use.access.index]
+        )
 
     @property
     def cell(self) -> tuple[int, ...]:
         """The place in memory."""
-        return tuple([e.evaluate(self.iteration) for e in self.use.cell])
+        return tuple([e.evaluate(self.iteration, self.sizes) for e in self.use.cell])
 
 
 def overwritten(question: StorageQuestion) -> Answer[Reason | None] | None:
@@ -89,12 +94,13 @@ def lost_value(uses: Sequence[Use]) -> tuple[Instance, Instance] | None:
 def _first_iterations(uses: Sequence[Use]) -> list[Instance]:
     """The instances to run, in order; within a statement the reads come first."""
     found: list[tuple[tuple[int, ...], Instance]] = []
+    sizes = telling_sizes(frozenset(guard for use in uses for guard in use.leaf.guards))
     for use, values in zip(uses, _iterations(uses), strict=True):
         guards, (start, *path) = use.leaf.guards, node_path(use.leaf)
         for iteration in product(*values):
-            if not guards or all(g.evaluate(iteration) >= 0 for g in guards):
+            if not guards or all(g.evaluate(iteration, sizes) >= 0 for g in guards):
                 time = (start, *chain.from_iterable(zip(iteration, path, strict=True)), use.writes)
-                found.append((time, Instance(use, iteration)))
+                found.append((time, Instance(use, iteration, sizes)))
     found.sort(key=lambda entry: entry[0])
     return [instance for _, instance in found]
 
@@ -133,7 +139,8 @@ def _starts(use: Use) -> dict[int, list[int]]:
 
 def _telling(use: Use) -> dict[int, int]:
     """By depth, the number of iterations to run of scopes that circular buffers count or that guards use."""
-    found = {v: GUARDED for guard in use.leaf.guards for v in guard.variables()}
+    telling = (g for s in use.leaf.chain for g in s.guard if (run_time_extent(s) or (0, 0))[1] != g)
+    found = {v: GUARDED for guard in telling for v in guard.variables()}
     for expression in use.cell:
         for atom, _ in expression.terms:
             if isinstance(atom, Div) and atom.divisor <= MOST_SLOTS:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, product
 from math import gcd
 
-from pdojo.dialect.affine import Div, Expr, Lookup, atom_variables
+from pdojo.dialect.affine import Div, Expr, Lookup, atom_variables, var
 from pdojo.dialect.flow.collision import AFTER, ANY, BEFORE, EQUAL, Domain, Query, Witness, holds
+from pdojo.dialect.flow.enclosure import guarded_bounds
 from pdojo.dialect.flow.shortcut import Answer
 from pdojo.dialect.table import Table
 
@@ -24,6 +25,20 @@ def guessed(query: Query) -> Answer[Witness | None] | None:
     """The first of a few guesses that is a collision."""
     witness = next((guess for guess in guesses(query) if holds(query, guess)), None)
     return None if witness is None else Answer(witness, "guess")
+
+
+def excluded(query: Query) -> Answer[Witness | None] | None:
+    """No collision, if guards keep indices apart: `{0} + N // 16 * 16` and `16 * {0} + {1}` with `{0} < N // 16`."""
+    count = len(query.first.extents)
+    same = [d for d, order in enumerate(query.relation) if order is EQUAL]
+    extents = *query.first.extents, *query.second.extents
+    other = {d: var(d if d in same else count + d) for d in range(len(query.second.extents))}
+    guards = [*query.first.guards, *(guard.substitute(other, extents) for guard in query.second.guards)]
+    for mine, theirs in query.equal if guards else ():
+        low, high = guarded_bounds(mine - theirs.substitute(other, extents), extents, guards, 1, -1)
+        if low > 0 or high < 0:
+            return Answer(None)
+    return None
 
 
 def impossible(query: Query) -> bool:

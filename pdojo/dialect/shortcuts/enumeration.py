@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.flow.points import Ints, evaluate
 from pdojo.dialect.flow.uses import Use
+from pdojo.dialect.lookups import sizes_in
 from pdojo.dialect.shortcuts.representatives import Representatives
 from pdojo.dialect.view.nest import Leaf
 from pdojo.dialect.view.paths import node_path
@@ -93,10 +94,12 @@ class Events:
 
 
 def events_of(uses: Sequence[Use], caller: Outside | None = None, only: Representatives | None = None) -> Events | None:
-    """The events of some uses and of the caller; None if there are too many.
+    """The events of some uses and of the caller; None if there are too many, or if they depend on sizes.
 
-    `only` are the iterations to include; None for all.
+    `only` are the iterations to include, at the greatest sizes; None for all.
     """
+    if only is None and any(sizes_in(use.leaf.guards) for use in uses):
+        return None
     only = only or Representatives({}, {})
     boxes = {use.leaf: [only.of(scope) for scope in use.leaf.chain] for use in uses}
     given = [] if caller is None else [only.along(k, extent) for k, extent in enumerate(caller.shape)]
@@ -148,7 +151,7 @@ def _iterations(leaf: Leaf, box: Sequence[Sequence[int]]) -> Ints:
     """The points of a box that are iterations of a statement, by scope."""
     grid = _box(box)
     for guard in leaf.guards:
-        grid = grid[:, evaluate(guard, grid) >= 0]
+        grid = grid[:, evaluate(guard, grid, greatest=True) >= 0]
     return grid
 
 

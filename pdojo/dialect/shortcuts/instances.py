@@ -34,13 +34,13 @@ def compared(question: StorageQuestion) -> Answer[Reason | None] | None:
 def compared_few(question: StorageQuestion) -> Answer[Reason | None] | None:
     """The violation among representatives, if they are few."""
     caller = question.caller
-    few = representatives(question.uses, None if caller is None else caller.box)
+    few = representatives(question.uses, None if caller is None else caller.extents)
     return None if few is None else _compared(question, few)
 
 
 def _compared(question: StorageQuestion, only: Representatives | None) -> Answer[Reason | None] | None:
     caller = question.caller
-    outside = None if caller is None else Outside(caller.box, caller.writes)
+    outside = None if caller is None else Outside(caller.greatest, caller.writes)
     events = events_of(question.uses, outside, only)
     found = None if events is None else compare_events(events, question.uses, question.owner, caller)
     return None if found is None else Answer(found.fault, "instances")
@@ -57,7 +57,7 @@ def compare_events(events: Events, uses: Sequence[Use], owner: int | None, calle
     """`compare_flows` by enumeration of all events; None if their places cannot be numbered."""
     arrays = names_of(uses, caller)
     elements = [(arrays.index(u.access.array.name), *u.access.index) for u in uses]
-    given = [var(d) for d in range(len(caller.box))] if caller is not None else []
+    given = [var(d) for d in range(caller.rank)] if caller is not None else []
     number = arrays.index(caller.name) if caller is not None else 0
     in_elements = events.places(elements, (number, *given))
     in_cells = events.places([(0, *u.cell) for u in uses], (0, *given))

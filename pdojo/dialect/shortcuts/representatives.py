@@ -17,18 +17,24 @@ An image of one kind keeps the variables of other scopes, so images are taken on
 
 Images keep the writes that reach a read, too, if each element has a cell. So representatives also tell which writes
 reach a read, whether all its values are written, and who reads a write.
+
+Sizes may only be extents of such scopes: of repeated ones that always run, and of digits that are the same for all
+uses. Then instances at some sizes are instances at the greatest ones. They keep their values there, because the others
+have other elements (digits) or run between equal ones (repeated). So the answer for the greatest sizes is that for all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from math import prod
 
-from pdojo.dialect.affine import Expr, var
+from pdojo.dialect.affine import Div, Expr, Size, const, var
 from pdojo.dialect.flow.uses import Use
+from pdojo.dialect.lookups import sizes_in
 from pdojo.dialect.view.nest import Scope
+from pdojo.dialect.view.nodes import run_time_extent
 
 MOST_DIGITS = 1 << 16
 """Most combinations of several digits that are enumerated to check that they are distinct."""
@@ -51,16 +57,17 @@ class Representatives:
         return self.dimensions.get(dimension, range(extent))
 
 
-def representatives(uses: Sequence[Use], shape: Sequence[int] | None) -> Representatives | None:
-    """Representatives of the instances of some uses of one buffer, and of the caller's elements.
+def representatives(uses: Sequence[Use], shape: Sequence[Expr] | None) -> Representatives | None:
+    """Representatives of the instances at the greatest sizes of some uses of one buffer, and of the caller's elements.
 
-    None if all instances are needed. `shape` is the caller's array's, each element of which has a cell; None if there
-    is no caller.
+    None if all instances are needed, or for all sizes. `shape` is the caller's array's, each element of which has a
+    cell; None if there is no caller.
     """
     ranks = {len(use.access.index) for use in uses}
     if shape is not None:
         ranks.add(len(shape))
-    scopes: dict[Scope, tuple[int, ...]] = {s: (0, 1, s.extent - 1) for s in _repeated(uses) if s.extent > 3}
+    repeated = _repeated(uses)
+    scopes: dict[Scope, tuple[int, ...]] = {s: (0, 1, s.extent - 1) for s in repeated if s.extent > 3}
     dimensions: dict[int, tuple[int, ...]] = {}
     if len(ranks) == 1 and len({len(use.cell) for use in uses}) == 1:
         for group in _groups(uses, ranks.pop()):
@@ -70,16 +77,58 @@ def representatives(uses: Sequence[Use], shape: Sequence[int] | None) -> Represe
             if found is not None:
                 scopes.update(found.scopes)
                 dimensions.update(found.dimensions)
+    if not _are_known(uses, {*repeated, *scopes}) or any(
+        e.terms for k, e in enumerate(shape or ()) if k not in dimensions
+    ):
+        return None
     return Representatives(scopes, dimensions) if scopes or dimensions else None
 
 
+def _are_known(uses: Sequence[Use], scopes: Container[Scope]) -> bool:
+    """Whether sizes are nothing but extents of some scopes, or in guards of these alone."""
+    for use in uses:
+        if sizes_in((*use.access.index, *use.cell)):
+            return False
+        for scope in use.leaf.chain:
+            extent, guard = _extent(scope)
+            if extent.terms and scope not in scopes:
+                return False
+            for constraint in guard:
+                around = [use.leaf.chain[depth] for depth in constraint.variables()]
+                if sizes_in([constraint]) and not (around and all(s in scopes for s in around)):
+                    return False
+    return True
+
+
+def _extent(scope: Scope) -> tuple[Expr, tuple[Expr, ...]]:
+    """The extent, an expression that grows with every size, and the other constraints of the guard."""
+    found = run_time_extent(scope)
+    if found is None or not _grows(found[0]):
+        return const(scope.extent), scope.guard
+    return found[0], tuple(g for g in scope.guard if g != found[1])
+
+
+def _grows(expression: Expr) -> bool:
+    """Whether an expression of variables and sizes certainly has its greatest value at the greatest sizes."""
+    return all(
+        isinstance(atom, int)
+        or (factor > 0 and (isinstance(atom, Size) or (isinstance(atom, Div) and _grows(atom.numerator))))
+        for atom, factor in expression.terms
+    )
+
+
+def _guards(use: Use) -> list[Expr]:
+    """The guards of a use but for those that state extents."""
+    return [constraint for scope in use.leaf.chain for constraint in _extent(scope)[1]]
+
+
 def _repeated(uses: Sequence[Use]) -> list[Scope]:
-    """The scopes whose variable is in no element, cell or guard of any use inside."""
+    """The scopes that always run, and whose variable is in no element, cell or guard of any use inside."""
     used: dict[Scope, bool] = {}
     for use in uses:
-        variables = _variables((*use.access.index, *use.cell, *use.leaf.guards))
+        variables = _variables((*use.access.index, *use.cell, *_guards(use)))
         for scope in use.leaf.chain:
-            used[scope] = used.get(scope, False) or scope.depth in variables
+            used[scope] = used.get(scope, _extent(scope)[0].bounds(())[0] < 1) or scope.depth in variables
     return [scope for scope, is_used in used.items() if not is_used]
 
 
@@ -101,7 +150,7 @@ def _groups(uses: Sequence[Use], rank: int) -> list[list[int]]:
     return [sorted(group) for group in groups]
 
 
-def _line(uses: Sequence[Use], dimension: int, shape: Sequence[int] | None) -> Representatives | None:
+def _line(uses: Sequence[Use], dimension: int, shape: Sequence[Expr] | None) -> Representatives | None:
     """Representatives if the dimension is `{i} + c` or a constant in all uses; else None."""
     offsets: dict[Scope, int] = {}
     constants: set[int] = set()
@@ -126,13 +175,17 @@ def _line(uses: Sequence[Use], dimension: int, shape: Sequence[int] | None) -> R
         return None
     if shape is not None and kept != [dimension]:
         return None
-    ranges = [(c, c + scope.extent) for scope, c in offsets.items()] + [(c, c + 1) for c in constants]
+    ends = {(c, _extent(scope)[0]) for scope, c in offsets.items()} | {(c, const(1)) for c in constants}
     if shape is not None:
-        ranges.append((0, shape[dimension]))
+        ends.add((0, shape[dimension]))
+    if len(ends) > 1 and any(extent.terms for _, extent in ends):
+        return None
+    ranges = [(c, c + extent.bounds(())[1]) for c, extent in ends]
     bounds = sorted({bound for ends in ranges for bound in ends})
     chosen = [v for low, high in pairwise(bounds) for v in ((low,) if kept else (low, low + 1)) if v < high]
     scopes = {s: tuple(v - c for v in chosen if c <= v < c + s.extent) for s, c in offsets.items()}
-    given = {} if shape is None else {dimension: tuple(v for v in chosen if 0 <= v < shape[dimension])}
+    last = 0 if shape is None else shape[dimension].bounds(())[1]
+    given = {} if shape is None else {dimension: tuple(v for v in chosen if 0 <= v < last)}
     return Representatives(scopes, given)
 
 
@@ -149,7 +202,9 @@ def _mixed(uses: Sequence[Use], group: Sequence[int]) -> Representatives | None:
         if not _variables(use.cell[k] for k in columns) <= set(own):
             return None
         cell = tuple(use.cell[k].substitute(number, extents) for k in columns)
-        ways.add((extents, mixed, columns, cell))
+        lengths = tuple(_extent(use.leaf.chain[depth])[0] for depth in own)
+        guards = frozenset(g.substitute(number, extents) for g in _guards(use) if _is_about(g, own))
+        ways.add((extents, mixed, columns, cell, lengths, guards))
         scopes |= {use.leaf.chain[depth] for depth in own}
     if len(ways) > 1 or not digits[0]:
         return None
@@ -163,7 +218,22 @@ def _mixed(uses: Sequence[Use], group: Sequence[int]) -> Representatives | None:
         return None
     if columns and not _tells_apart([some.cell[k] for k in columns], digits[0], some.leaf.extents):
         return None
-    return Representatives({scope: tuple(range(min(scope.extent, 1 if columns else 2))) for scope in scopes}, {})
+    found = {scope: tuple(range(min(scope.extent, 1 if columns else 2))) for scope in scopes}
+    return Representatives(found, {}) if _all_run(some, digits[0], found) else None
+
+
+def _is_about(guard: Expr, depths: Sequence[int]) -> bool:
+    """Whether a guard uses the variables of some scopes and no other ones."""
+    return bool(guard.variables()) and guard.variables() <= set(depths)
+
+
+def _all_run(use: Use, depths: Sequence[int], chosen: Mapping[Scope, Sequence[int]]) -> bool:
+    """Whether some iterations of scopes meet all guards about these at the greatest sizes, where most of them run."""
+    guards = [guard for guard in _guards(use) if _is_about(guard, depths)]
+    values = [chosen.get(scope, (0,)) for scope in use.leaf.chain]
+    return all(map(_grows, guards)) and all(
+        guard.evaluate(point, {}) >= 0 for guard in guards for point in product(*values)
+    )
 
 
 def _has_own(use: Use, scopes: Iterable[Scope], depths: Sequence[int]) -> bool:
@@ -177,7 +247,7 @@ def _is_free(use: Use, depths: Sequence[int], group: Sequence[int], columns: Seq
     elsewhere = (
         *(e for k, e in enumerate(use.access.index) if k not in group),
         *(e for k, e in enumerate(use.cell) if k not in columns),
-        *use.leaf.guards,
+        *(g for g in _guards(use) if not (len(depths) > 1 and _is_about(g, depths))),
     )
     return not _variables(elsewhere) & set(depths)
 

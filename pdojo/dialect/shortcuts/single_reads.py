@@ -137,7 +137,7 @@ def _some_reads(uses: Sequence[Use], caller: Caller | None) -> Iterator[Instance
     random = Random(0)
     domains = [(k, u.leaf.extents, u.leaf.guards) for k, u in enumerate(uses) if u.reads]
     if caller is not None:
-        domains.append((len(uses), caller.box, ()))
+        domains.append((len(uses), tuple([extent.evaluate(()) for extent in caller.extents]), ()))
     each = max(1, min(EACH, MOST // max(1, len(domains))))
     for number, extents, guards in domains:
         for iteration in _iterations(extents, guards, each, random):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from pdojo.dialect.affine import Expr, const, var
+from pdojo.dialect.affine import Expr, atom_variables, const, var
+from pdojo.dialect.flow.collision import Query
 from pdojo.dialect.flow.coverage import common_depth, cover_together, covers, reaches
 from pdojo.dialect.flow.flows import Uninitialised
 from pdojo.dialect.flow.integer_sets import bounded
 from pdojo.dialect.flow.origins import ValueQuestion, another
 from pdojo.dialect.flow.shortcut import Answer
 from pdojo.dialect.flow.uses import Use
+from pdojo.dialect.shortcuts.digits import excluded, impossible
 from pdojo.dialect.shortcuts.representatives import representatives
 from pdojo.dialect.view.nest import Leaf
 from pdojo.dialect.view.paths import node_path
@@ -34,7 +36,9 @@ def obvious(question: ValueQuestion[Any]) -> Answer[Any] | None:
             return None if found is None else Answer(((found,), True))
         case "reader":
             found = next((k for k in range(len(uses)) if feeds(uses, first, k)), None)
-            return None if found is None else Answer(found)
+            others = (u for u in uses if u.reads and u.leaf is not uses[first].leaf)
+            is_read = found is not None or not all(_are_apart(uses[first], other) for other in others)
+            return Answer(found) if found is not None or not is_read else None
         case "carried":
             # All reads get values of their own iteration.
             return Answer(None) if are_covered(uses, uses) else None
@@ -56,7 +60,7 @@ def enumerated(question: ValueQuestion[Any]) -> Answer[Any] | None:
     if values is None and question.kind in ("writers", "reader"):
         values = _values(question, few=True)
     if values is None:
-        return None
+        return _writers(question.uses, *question.parameters) if question.kind == "writers" else None
     uses, parameters = question.uses, question.parameters
     match question.kind:
         case "partial":
@@ -66,6 +70,20 @@ def enumerated(question: ValueQuestion[Any]) -> Answer[Any] | None:
         case kind:
             found = getattr(values, kind)(*parameters)
     return Answer(found, "instances")
+
+
+def _writers(uses: Sequence[Use], read: int) -> Answer[Any] | None:
+    """The writers of a read, by instances of it and of all writes that stand for all; other reads do not matter."""
+    from pdojo.dialect.shortcuts.enumeration import values_of  # NumPy takes long to start
+
+    kept = [number for number, use in enumerate(uses) if use.writes or number == read]
+    some = [uses[number] for number in kept]
+    only = representatives(some, None)
+    values = None if only is None else values_of(some, only)
+    if values is None:
+        return None
+    writers, is_complete = values.writers(kept.index(read))
+    return Answer((tuple([kept[number] for number in writers]), is_complete), "instances")
 
 
 def _values(question: ValueQuestion[Any], *, few: bool = False) -> Values | None:
@@ -98,8 +116,9 @@ def initialised(question: Uninitialised) -> Answer[tuple[Use, tuple[int, ...]] |
     first = min(uses, key=lambda u: u.leaf.order).leaf
     start = (0,) * first.depth
     found = next((use for use in uses if use.leaf is first and use.reads), None)
+    # A read that nothing precedes at the greatest sizes is one; entries have no values.
     with suppress(UnknownSize):
-        if found is not None and all(g.evaluate(start) >= 0 for g in first.guards):
+        if found is not None and all(g.evaluate(start, {}) >= 0 for g in first.guards):
             return Answer((found, start))
     with suppress(Undecided), bounded(question.operations):
         if all(cover_together(writes, use.leaf, use.access) for use in left):
@@ -117,8 +136,25 @@ def latest_write(uses: Sequence[Use], read: int) -> int | None:
     """The use that certainly writes last before every instance of a read; None if that is not obvious.
 
     It is the last write before the read in the text, and no other write stands with the read or between the two, but
-    for one by the reading statement to the same element, which tells the iteration.
+    for one by the reading statement to the same element, which tells the iteration. Writes of other elements do not
+    count.
     """
+    found = _latest(uses, read)
+    if found is None and uses[read].leaf.guards:
+        kept = [k for k, u in enumerate(uses) if k == read or not (u.writes and _are_apart(u, uses[read]))]
+        some = _latest([uses[k] for k in kept], kept.index(read)) if len(kept) < len(uses) else None
+        found = None if some is None else kept[some]
+    return found
+
+
+def _are_apart(one: Use, other: Use) -> bool:
+    """Whether two uses of an array certainly touch different elements."""
+    query = Query(one.domain, other.domain, tuple(zip(one.access.index, other.access.index, strict=True)), ())
+    return impossible(query) or excluded(query) is not None
+
+
+def _latest(uses: Sequence[Use], read: int) -> int | None:
+    """`latest_write` if all other writes count."""
     reader = uses[read].leaf
     before = [k for k, u in enumerate(uses) if u.writes and u.leaf.order < reader.order]
     found = max(before, key=lambda k: uses[k].leaf.order, default=None)
@@ -151,8 +187,13 @@ def _tells(use: Use, shared: int) -> bool:
     It does if each other variable stands alone in some dimension.
     """
     own = [{v for v in e.variables() if v >= shared} for e in use.access.index]
-    told = {max(some) for some, e in zip(own, use.access.index, strict=True) if len(some) == 1 and e.is_linear}
+    told = {max(some) for some, e in zip(own, use.access.index, strict=True) if len(some) == 1 and _is_outside(e, some)}
     return all(d in told or use.leaf.extents[d] == 1 for d in range(shared, use.leaf.depth))
+
+
+def _is_outside(expression: Expr, depths: Container[int]) -> bool:
+    """Whether no division, and no lookup, is of the variables of some scopes."""
+    return all(isinstance(a, int) or not any(d in depths for d in atom_variables(a)) for a, _ in expression.terms)
 
 
 def stays(uses: Sequence[Use], first: int, second: int, at: Sequence[Expr]) -> bool:
@@ -188,13 +229,15 @@ def _runs(leaf: Leaf, at: Sequence[Expr], other: Leaf) -> bool:
 def feeds(uses: Sequence[Use], write: int, read: int) -> bool:
     """Whether the first instance of a read certainly gets a value of a write by another statement (not complete).
 
+    At the greatest sizes: a value that a read gets at some sizes is read.
+
     Later statements in the read's subtree have not run by then.
     """
     writer, reader = uses[write].leaf, uses[read].leaf
     if not uses[read].reads or reader.order <= writer.order or not _stays_until(uses, write, read):
         return False
     depth = common_depth((writer, reader))
-    runs = all(g.evaluate((0,) * reader.depth) >= 0 for g in reader.guards)
+    runs = all(g.evaluate((0,) * reader.depth, {}) >= 0 for g in reader.guards)
     others = (u.leaf for u in uses if u.writes and u.leaf.order < reader.order)
     return runs and not any(_place(leaf, reader, depth) == 0 for leaf in others)
 

@@ -10,6 +10,7 @@ from pdojo.dialect.affine import Expr, IndexArray
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.exception import KernelVerifyException, fail
 from pdojo.dialect.flow.dependent import dependent_iteration, describe_dependence
+from pdojo.dialect.flow.enclosure import guarded_bounds
 from pdojo.dialect.flow.integer_sets import bounds_over_domain, domain_constraints, sample, spell, variables
 from pdojo.dialect.functions import accumulates, check_types
 from pdojo.dialect.lookups import lookups_in, sizes_in
@@ -111,10 +112,7 @@ def index_bounds(leaf: Leaf, expression: Expr, extent: int) -> tuple[int, int]:
     low, high = expression.bounds(leaf.extents)
     if (low >= 0 and high < extent) or (expression.is_linear and not leaf.guards):
         return low, high
-    for guard in leaf.guards:
-        # guard >= 0, so that index - guard <= index <= index + guard.
-        low = max(low, (expression - guard).bounds(leaf.extents)[0])
-        high = min(high, (expression + guard).bounds(leaf.extents)[1])
+    low, high = guarded_bounds(expression, leaf.extents, leaf.guards, 0, extent - 1)
     if low >= 0 and high < extent:
         return low, high
     found = bounds_over_domain(expression, leaf.extents, leaf.guards)

@@ -40,7 +40,7 @@ def extent_and_guard(scope: Scope) -> tuple[Expr, tuple[Expr, ...]]:
 
 def run_time_extent(scope: Scope) -> tuple[Expr, Expr] | None:
     """The number of iterations as an expression of sizes, and the constraint that states it; None if it is constant."""
-    return next(_stated_extents(scope), None)
+    return fact(scope.facts, "extent", lambda: next(_stated_extents(scope), None)) if scope.guard else None
 
 
 def _stated_extents(scope: Scope) -> Iterator[tuple[Expr, Expr]]:

@@ -102,9 +102,13 @@ class Cut:
     def dead(self, guard: Iterable[Expr], whole: Sequence[int]) -> tuple[bool, bool]:
         """Whether a guard never holds in the first part, and in the second."""
         first = second = False
+        extents = self.extents(whole)
         for expression in guard:
+            if not expression.uses(self.depth):
+                if expression.bounds(whole)[1] < 0:
+                    return True, True
+                continue
             one, other = self.restrict(expression, whole)
-            extents = self.extents(whole)
             first, second = first or one.bounds(extents[0])[1] < 0, second or other.bounds(extents[1])[1] < 0
         return first, second
 

@@ -29,6 +29,7 @@ from pdojo.transforms.api import (
     chain_ops,
     const,
     describe_scope,
+    fact,
     fresh_id,
     is_whole,
     move_into,
@@ -118,10 +119,13 @@ class PeelScope(Transformation[Scope]):
 
     def _dead(self, site: Scope) -> tuple[set[str], set[str]]:
         """Identifiers of the nodes that never run in the first part, and of those that never run in the second."""
-        found: tuple[set[str], set[str]] = (set(), set())
-        for part in (0, 1):
-            _find_dead(site, self._cut(site), part, found[part])
-        return found
+
+        def found() -> tuple[set[str], set[str]]:
+            dead: tuple[set[str], set[str]] = (set(), set())
+            _find_dead(site, self._cut(site), dead)
+            return dead
+
+        return fact(site.facts, f"dead {self.after} {self.multiple}", found)
 
     def _names(self, program: Program, site: Scope) -> dict[str, str]:
         """New identifiers of the second part's nodes, by their present ones."""
@@ -267,17 +271,17 @@ def likely_cuts(site: Scope) -> list[int]:
     return sorted(at for at in found if 0 < at < site.extent)[:MOST_CUTS]
 
 
-def _find_dead(node: Node, cut: Cut, part: int, dead: set[str]) -> bool:
-    """Whether a node never runs in a part; adds it, and such nodes inside it, to `dead`."""
+def _find_dead(node: Node, cut: Cut, dead: tuple[set[str], set[str]]) -> tuple[bool, bool]:
+    """Whether a node never runs in each of two parts; adds it, and such nodes inside it, to `dead`."""
     if isinstance(node, Leaf):
-        return False
-    whole = [s.extent for s in node.chain]
-    gone = cut.dead(node.guard, whole)[part]
-    inside = [_find_dead(child, cut, part, dead) for child in node.children]
-    if gone or all(inside):
-        dead |= {n.id for n in nodes_of(node)}
-        return True
-    return False
+        return False, False
+    gone = cut.dead(node.guard, [s.extent for s in node.chain])
+    inside = [_find_dead(child, cut, dead) for child in node.children]
+    first, second = (gone[part] or all(each[part] for each in inside) for part in (0, 1))
+    for is_dead, names in zip((first, second), dead, strict=True):
+        if is_dead:
+            names |= {n.id for n in nodes_of(node)}
+    return first, second
 
 
 def _thread_register(site: Scope) -> str | None:

@@ -71,17 +71,20 @@ def _needless(leaf: Leaf) -> set[tuple[Scope, Expr]]:
     return gone
 
 
-def _beyond(leaf: Leaf, access: Access, guards: Sequence[Expr]) -> tuple[int, int, int] | None:
-    """The range of an index that leaves its extent, and the extent, if `guards` alone restrict the statement.
-
-    None if the access stays within its array.
-    """
-    for expression, extent in zip(access.index, access.array.shape, strict=True):
-        low, high = expression.bounds(leaf.extents)
-        if low < 0 or high >= extent:
-            found = bounds_over_domain(expression, leaf.extents, tuple(guards))
-            if found is not None and (found[0] < 0 or found[1] >= extent):
-                return *found, extent
+def _beyond(leaf: Leaf, access: Access, guards: Sequence[Expr]) -> str | None:
+    """How an index leaves its extent if `guards` alone restrict the statement; None if it does not."""
+    for expression, sized in zip(access.index, access.array.buffer.extents, strict=True):
+        extent = sized.bounds(())[1]
+        # As far from the greatest extent as the index is from the present one.
+        for index in (expression, expression - sized + extent) if sized.terms else (expression,):
+            low, high = index.bounds(leaf.extents)
+            if high < extent and (low >= 0 or index is not expression):
+                continue
+            found = bounds_over_domain(index, leaf.extents, tuple(guards))
+            if found is not None and found[1] >= extent and index is not expression:
+                return f"an index would run up to {found[1] - extent + 1} beyond the extent {sized.render(str)}"
+            if found is not None and index is expression and (found[0] < 0 or found[1] >= extent):
+                return f"an index would run from {found[0]} to {found[1]}, and the extent is {extent}"
     return None
 
 
@@ -189,9 +192,7 @@ def strays(site: Scope, constraint: Expr) -> Reason | None:
     for leaf in site.leaves:
         rest = [g for s in leaf.chain for g in s.guard if s is not site or g != constraint]
         for access in leaf.accesses:
-            if (found := _beyond(leaf, access, rest)) is not None:
-                low, high, extent = found
-                how = f"an index would run from {low} to {high}, and the extent is {extent}"
+            if (how := _beyond(leaf, access, rest)) is not None:
                 return Reason(f"the guard keeps {describe_access(access)} within '{access.array.name}'", how)
     return None
 
