@@ -47,6 +47,19 @@ def defect(node: NodeProto, schema: Any, operands: Sequence[Operand | Sequence[O
 
     The attributes of `node` are values: none refers to an attribute of a function call.
     """
+    try:
+        inferred(node, schema, operands)
+    except ValidationError as error:
+        return Defect(reason_of(error), certain=True)
+    except Exception as error:  # noqa: BLE001  # onnx raises errors of its C++ part as various exceptions
+        return Defect(reason_of(error), certain=False)
+    return None
+
+
+def inferred(
+    node: NodeProto, schema: Any, operands: Sequence[Operand | Sequence[Operand] | None]
+) -> dict[str, TypeProto]:
+    """The types and shapes of a node's results, keyed by name. Raises the errors of onnx."""
     called = NodeProto()
     called.CopyFrom(node)
     # Names of absent values, which only functions have, stand for no operand.
@@ -58,13 +71,7 @@ def defect(node: NodeProto, schema: Any, operands: Sequence[Operand | Sequence[O
         for name, value in given.items()
         if isinstance(value, np.ndarray) and value.size <= _MOST_ELEMENTS
     }
-    try:
-        shape_inference.infer_node_outputs(schema, called, types, known)
-    except ValidationError as error:
-        return Defect(reason_of(error), certain=True)
-    except Exception as error:  # noqa: BLE001  # onnx raises errors of its C++ part as various exceptions
-        return Defect(reason_of(error), certain=False)
-    return None
+    return shape_inference.infer_node_outputs(schema, called, types, known)
 
 
 def reason_of(error: Exception) -> str:

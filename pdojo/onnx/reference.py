@@ -1,4 +1,5 @@
-"""ONNX's reference evaluator, with operators that it computes wrongly: old versions of Softmax, and LRN."""
+"""ONNX's reference evaluator, with operators that it computes wrongly: old versions of Softmax, LRN, and limits of
+boxes that are numbers."""
 
 from __future__ import annotations
 
@@ -10,17 +11,18 @@ from numpy.typing import NDArray
 from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops import op_non_max_suppression
 
 
 def reference(model: ModelProto) -> ReferenceEvaluator:
     """The reference evaluator of a model.
 
     The evaluator of onnx 1.23 gives Softmax, LogSoftmax and Hardmax their meaning since version 13 in all versions, and
-    LRN normalises as many channels as there are images.
+    LRN normalises as many channels as there are images. NonMaxSuppression takes no numbers, only arrays of one.
     """
     versions = {each.domain: each.version for each in model.opset_import}
     old = versions.get("", versions.get("ai.onnx", 1)) < 13
-    return ReferenceEvaluator(model, new_ops=[LRN, Softmax, LogSoftmax, Hardmax] if old else [LRN])
+    return ReferenceEvaluator(model, new_ops=[LRN, NonMaxSuppression, *([Softmax, LogSoftmax, Hardmax] if old else [])])
 
 
 class LRN(OpRun):
@@ -36,6 +38,18 @@ class LRN(OpRun):
             first = max(0, channel - (size - 1) // 2)
             sums[:, channel] = (x[:, first : channel + size // 2 + 1] ** 2).sum(axis=1)
         return (x / (bias + alpha / size * sums) ** beta,)
+
+
+class NonMaxSuppression(op_non_max_suppression.NonMaxSuppression):
+    """The boxes that no better one overlaps."""
+
+    op_domain = ""
+
+    def _run(self, *operands: Any, **attributes: Any) -> tuple[NDArray[Any]]:
+        boxes, scores, *limits = operands
+        given = [None if each is None else np.reshape(each, -1) for each in limits]
+        run: Any = super()._run  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        return run(boxes, scores, *given, **attributes)
 
 
 class _Old(OpRun):

@@ -47,7 +47,7 @@ def ones(model: OnnxModel) -> list[Any]:
 def error_of(proto: ModelProto) -> str:
     """The message of the refusal."""
     with pytest.raises(UsageError) as caught:
-        load(proto).specialise(*ones(load(proto)))
+        load(proto).interpret(*ones(load(proto)))
     assert unclear(caught.value, proto) is None, caught.value
     return str(caught.value)
 

@@ -1,0 +1,36 @@
+"""Values that are made once for each key."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import RLock
+from typing import Generic, TypeVar
+
+_T = TypeVar("_T")
+MOST = 32
+"""Most values that are kept; the one that was not used for longest goes first."""
+
+
+class Kept(Generic[_T]):
+    """Values, keyed by key, a bounded number of them; several threads may ask at once."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[object, _T] = OrderedDict()
+        self._lock = RLock()
+
+    def get(self, key: object, make: Callable[[], _T]) -> _T:
+        """The value of a key, made if there is none."""
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = make()
+                while len(self._known) > MOST:
+                    self._known.popitem(last=False)
+            self._known.move_to_end(key)
+            return self._known[key]
+
+    @property
+    def values(self) -> list[_T]:
+        """The values that are kept."""
+        with self._lock:
+            return list(self._known.values())
