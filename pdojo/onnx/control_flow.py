@@ -12,8 +12,9 @@ from onnx import GraphProto, NodeProto
 from pdojo import build
 from pdojo.model.element_types import element_type
 from pdojo.model.graph import Known, Lower, Lowered, Operand, Tensor, Value
+from pdojo.onnx.kinds import Late
 from pdojo.onnx.protos import array_of, attributes_of, named, python_value, refuse
-from pdojo.onnx.scope import Item, Late, Scope, Staged, captured
+from pdojo.onnx.scope import Item, Scope, Staged, captured
 from pdojo.onnx.stages import Body, Frame, common, frame_of, inner_scope
 from pdojo.onnx.steps import BranchStep, LoopStep, Scanned, Stacked, operands_of
 
@@ -114,6 +115,8 @@ def _unrolled(
         condition, *results = importer.subgraph(body, scope, arguments)
         number += 1
         if number != most:
+            if isinstance(condition, Tensor):
+                raise Staged(named(proto), "its condition is computed when the model runs")
             goes_on = bool(_number(importer, proto, condition))
         carried = results[: len(carried)]
         for row, value in zip(rows, results[len(carried) :], strict=True):

@@ -11,8 +11,8 @@ import numpy as np
 from onnx import NodeProto, TypeProto, defs, helper, numpy_helper, shape_inference
 from onnx.checker import ValidationError
 
-from pdojo.model.element_types import numpy_type
 from pdojo.model.graph import Operand, Tensor
+from pdojo.onnx.kinds import array_type
 
 _MOST_ELEMENTS = 1024
 """Most elements of a known operand whose value the inference of shapes sees."""
@@ -28,7 +28,7 @@ def type_of(value: Operand | Sequence[Operand]) -> TypeProto:
     """The type of a value: the type and shape of a tensor, or of the first element of a sequence."""
     if not isinstance(value, Tensor | np.ndarray):
         return helper.make_sequence_type_proto(type_of(value[0])) if value else TypeProto()
-    dtype = numpy_type(value.dtype) if isinstance(value, Tensor) else value.dtype
+    dtype = array_type(value.dtype) if isinstance(value, Tensor) else value.dtype
     return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(dtype), value.shape)
 
 

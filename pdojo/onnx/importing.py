@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -11,11 +12,11 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, de
 
 from pdojo import build
 from pdojo.errors import UsageError
-from pdojo.model.element_types import numpy_type
-from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Operation, Tensor, Value, dtype_of
+from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Operation, Tensor, Value
 from pdojo.model.model import folded
 from pdojo.onnx.control_flow import STRUCTURES
 from pdojo.onnx.definitions import defect, definition, inferred, type_of
+from pdojo.onnx.kinds import Late, array_type, is_foreign, kind_of, kind_of_operand
 from pdojo.onnx.operators.registry import (
     InvalidNode,
     Lowering,
@@ -27,7 +28,7 @@ from pdojo.onnx.operators.registry import (
 )
 from pdojo.onnx.protos import array_of, attributes_of, declared_type, named, python_value, refuse, title_of
 from pdojo.onnx.regions import Step
-from pdojo.onnx.scope import Item, Late, NeedsInputs, Scope, Staged, captured
+from pdojo.onnx.scope import Item, NeedsInputs, Scope, Staged, captured
 from pdojo.onnx.stages import Frame, inner_scope, live_nodes, result_of
 from pdojo.onnx.steps import AT_RUN_TIME, RANDOM, FrameStep, NumpyStep, operands_of
 
@@ -51,7 +52,10 @@ def import_graph(model: ModelProto, inputs: Mapping[str, tuple[str, tuple[int, .
         raise UsageError("the model has sparse initialisers, which no kernel takes")
     importer = Importer(model)
     for name, given in inputs.items():
-        scope.values[name] = given if isinstance(given, np.ndarray) else importer.builder.input(name, *given)
+        if isinstance(given, np.ndarray) or not prod(given[1]):
+            scope.values[name] = given if isinstance(given, np.ndarray) else np.empty(given[1], array_type(given[0]))
+        else:
+            scope.values[name] = importer.builder.input(name, *given)
     types = {output.name: output.type for output in model.graph.output}
     names = [output.name for output in model.graph.output]
     live, title = live_nodes(model.graph.node, names), model.graph.name or "model"
@@ -77,7 +81,7 @@ def _check(name: str, declared: TypeProto, value: Item) -> None:
     if isinstance(value, Late) or not declared.HasField("tensor_type") or not declared.tensor_type.elem_type:
         return
     wanted = declared_type(declared.tensor_type.elem_type, f"output '{name}'")
-    found = numpy_type(dtype_of(value))
+    found = array_type(kind_of_operand(value))
     if found != wanted:
         raise UsageError(f"output '{name}' is declared as {wanted} and computed as {found}")
 
@@ -184,6 +188,8 @@ class Importer:
             if function is None:
                 return self._without_kernel(proto, domain, opset, scope)
             return self.call(proto, function, scope)
+        if any(is_foreign(scope.find(name)) for name in proto.input):
+            return self._without_kernel(proto, domain, opset, scope)
         count = len(self.builder.operations), len(self.steps)
         try:
             return self._lowered(proto, domain, opset, lowering, scope)
@@ -192,6 +198,8 @@ class Importer:
         except UnsupportedNode:
             self._forget(*count)
             function = self._function(proto, domain, opset, scope)
+            if function is None and self._is_foreign(proto, domain, opset, scope):
+                return self._without_kernel(proto, domain, opset, scope)
             if function is None:
                 raise
             try:
@@ -238,12 +246,23 @@ class Importer:
         raise InvalidNode(f"{named(proto)}: {wrong.reason}")
 
     def _without_kernel(self, proto: NodeProto, domain: str, opset: int, scope: Scope) -> Sequence[Operand | None]:
-        """The results of a node without lowering and function."""
+        """The results of a node without lowering and function, or of types that kernels do not have."""
         reason = "no kernel is known for this operator" + (f" of domain '{domain}'" if domain else "")
         schema, called = definition(proto.op_type, opset, domain), _called(proto, scope)
         if schema is None or proto.op_type in RANDOM:
             refuse(proto, reason)
+        if lowering_of(proto.op_type, domain, opset) is not None:
+            reason = "no kernel takes or makes elements of its types"
         return self._in_numpy(called, schema, opset, self._operands(proto, scope), reason)
+
+    def _is_foreign(self, proto: NodeProto, domain: str, opset: int, scope: Scope) -> bool:
+        """Whether the results of a valid node are of types that kernels do not have."""
+        schema, called = definition(proto.op_type, opset, domain), _called(proto, scope)
+        operands = self._operands(proto, scope)
+        if schema is None or defect(called, schema, operands) is not None:
+            return False
+        types = inferred(called, schema, operands)
+        return any(is_foreign(result_of(name, types.get(name))) for name in proto.output if name)
 
     def _in_numpy(
         self, proto: NodeProto, schema: Any, opset: int, operands: Sequence[Operand | None], reason: str
@@ -380,6 +399,9 @@ def _lower(node: Node, lowering: Callable[[Node], Value | Sequence[Value]]) -> L
         results = cast("tuple[Value, ...]", (made,) if is_one else tuple(made))
         if len(results) < max((n for n, name in enumerate(node.outputs, 1) if name), default=0):
             given.refuse(f"only the first {len(results)} of its results are computed")
+        for each in results:
+            if is_foreign(each):
+                given.refuse(f"kernels have no elements of type {kind_of(np.asarray(each).dtype)}")
         constants = [(handle, cast("Known", given.inputs[n])) for n, handle in given.constants.items()]
         return Lowered(results, tuple(constants))
 

@@ -18,12 +18,13 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 from pdojo.model.compiled import CompiledModel, described_machine
-from pdojo.model.element_types import element_type, numpy_type
+from pdojo.model.element_types import numpy_type
 from pdojo.model.graph import Known, Operand, Tensor
 from pdojo.model.model import Model
 from pdojo.onnx.explaining import Explanation, PartReport, Watched
 from pdojo.onnx.importing import import_graph, whole_graph
 from pdojo.onnx.kept import Kept
+from pdojo.onnx.kinds import kind_of
 from pdojo.onnx.operators.registry import UnsupportedNode
 from pdojo.onnx.protos import declared_type, read_model
 from pdojo.onnx.regions import Compiler, Engine, Interpreter, placed, value_of
@@ -219,7 +220,7 @@ class OnnxModel:
 
     def _model(self, given: Mapping[str, Known], static: frozenset[str]) -> Specialisation:
         inputs = {
-            name: array.copy() if name in static else (_element(name, array), array.shape)
+            name: array.copy() if name in static else (kind_of(array.dtype), array.shape)
             for name, array in given.items()
         }
         frame = import_graph(self.proto, inputs)
@@ -296,16 +297,10 @@ def _array(name: str, value: Any) -> Known:
         array = array_of(value, name)
         return array.view(numpy_type("bf16")) if str(value.dtype) == "torch.bfloat16" else array
     try:
-        return np.asarray(value)
+        array = np.asarray(value)
+        return array.astype(object) if array.dtype.kind in "US" else array
     except (TypeError, ValueError, RuntimeError) as error:
         raise UsageError(f"input '{name}' is no array: {error}") from None
-
-
-def _element(name: str, array: Known) -> str:
-    try:
-        return element_type(array.dtype)
-    except UsageError as error:
-        raise UsageError(f"input '{name}' is not supported: {error}") from None
 
 
 def _single(outputs: Sequence[Known]) -> Outputs:

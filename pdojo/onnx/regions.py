@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from pdojo.backends.calling.arrays import ALIGNMENT, aligned, aligned_empty
 from pdojo.errors import UsageError
 from pdojo.model.compiled import CompiledModel
-from pdojo.model.element_types import element_type, numpy_type
+from pdojo.model.element_types import numpy_type
 from pdojo.model.graph import Graph, Known, Operand, Operation, Tensor
 from pdojo.model.model import Model
-from pdojo.onnx.scope import Item, Late
+from pdojo.onnx.kinds import Late, kind_of
+from pdojo.onnx.scope import Item
 
 _P = TypeVar("_P", covariant=True)
 Values: TypeAlias = dict[Tensor, Known]
@@ -68,7 +69,7 @@ class Step(ABC):
             if not isinstance(result, Tensor):
                 continue
             assert array is not None
-            found = (element_type(array.dtype), array.shape)
+            found = (kind_of(array.dtype), array.shape)
             if not isinstance(result, Late) and found != (result.dtype, result.shape):
                 wanted = f"{result.dtype}{list(result.shape)}"
                 raise UsageError(f"{self.title}: its result is {found[0]}{list(found[1])}, and {wanted} was inferred")

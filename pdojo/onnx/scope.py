@@ -12,14 +12,6 @@ from pdojo.errors import UsageError
 from pdojo.model.graph import Operand, Tensor
 from pdojo.onnx.protos import names_used
 
-
-class Late(Tensor):
-    """A tensor whose shape is known only when the model runs; no operation takes it."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name, "", (), frozenset())
-
-
 Item: TypeAlias = "Operand | list[Operand] | None"
 """A value of ONNX: a tensor, a sequence of tensors, or an absent optional value."""
 

@@ -12,13 +12,13 @@ import numpy as np
 from onnx import GraphProto, NodeProto, TypeProto
 
 from pdojo.errors import UsageError
-from pdojo.model.element_types import element_type, numpy_type
-from pdojo.model.graph import GraphBuilder, Operand, Operation, Tensor, dtype_of
+from pdojo.model.graph import GraphBuilder, Operand, Operation, Tensor
 from pdojo.onnx.kept import Kept
+from pdojo.onnx.kinds import Late, array_type, kind_of, kind_of_operand
 from pdojo.onnx.operators.registry import UnsupportedNode
 from pdojo.onnx.protos import array_of, declared_type, names_used, refuse
 from pdojo.onnx.regions import Engine, Part, Step, Values, parts_of, value_of
-from pdojo.onnx.scope import Item, Late, Scope, Staged
+from pdojo.onnx.scope import Item, Scope, Staged
 
 LARGEST = 1 << 20
 """Most bytes of values for which a model is made anew."""
@@ -182,7 +182,7 @@ class Rest:
     def _program(self, values: Values) -> tuple[Program, list[tuple[Late, Tensor]]]:
         scope, arrays = self.scope.copy(), list[tuple[Late, Tensor]]()
         for name, late in self.late.items():
-            found = operand_like(name, element_type(values[late].dtype), values[late].shape)
+            found = operand_like(name, kind_of(values[late].dtype), values[late].shape)
             scope.values[name] = found
             if isinstance(found, Tensor):
                 arrays.append((late, found))
@@ -201,7 +201,7 @@ def _name(node: NodeProto, scope: Scope, staged: Staged) -> str:
 def operand_like(name: str, dtype: str, shape: Sequence[int]) -> Operand:
     """A tensor; a known value if it has no elements."""
     if not prod(shape):
-        return np.empty(tuple(shape), numpy_type(dtype))
+        return np.empty(tuple(shape), array_type(dtype))
     return Tensor(name, dtype, tuple(shape), frozenset())
 
 
@@ -210,7 +210,7 @@ def result_of(name: str, declared: TypeProto | None) -> Operand:
     if declared is None or not declared.HasField("tensor_type"):
         raise UsageError(f"its result '{name}' is no tensor")
     tensor = declared.tensor_type
-    dtype = element_type(declared_type(tensor.elem_type, f"result '{name}'"))
+    dtype = kind_of(declared_type(tensor.elem_type, f"result '{name}'"))
     if not tensor.HasField("shape") or not all(each.HasField("dim_value") for each in tensor.shape.dim):
         return Late(name)
     return operand_like(name, dtype, [each.dim_value for each in tensor.shape.dim])
@@ -221,7 +221,7 @@ def common(name: str, alternatives: Sequence[Item]) -> Operand | Late:
     if any(each is None or isinstance(each, list) for each in alternatives):
         raise UsageError(f"result '{name}' is a sequence or an absent value, which no step computes")
     operands = [each for each in alternatives if isinstance(each, Tensor | np.ndarray)]
-    kinds = {None if isinstance(each, Late) else (dtype_of(each), each.shape) for each in operands}
+    kinds = {None if isinstance(each, Late) else (kind_of_operand(each), each.shape) for each in operands}
     if len(kinds) > 1 or None in kinds:
         return Late(name)
     ((dtype, shape),) = (kind for kind in kinds if kind is not None)
@@ -240,7 +240,7 @@ class Body:
 
     def at(self, arguments: Sequence[Operand]) -> tuple[list[Operand], Frame]:
         """The parameters and the graph for arguments of these types and shapes."""
-        key = tuple((dtype_of(each), each.shape) for each in arguments)
+        key = tuple((kind_of_operand(each), each.shape) for each in arguments)
         return self.frames.get(key, lambda: self._frame(key))
 
     def _frame(self, key: Sequence[tuple[str, tuple[int, ...]]]) -> tuple[list[Operand], Frame]:

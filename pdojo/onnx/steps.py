@@ -10,12 +10,12 @@ import numpy as np
 from onnx import NodeProto, ValueInfoProto, helper
 
 from pdojo.errors import UsageError
-from pdojo.model.element_types import numpy_type
-from pdojo.model.graph import Known, Operand, Tensor, dtype_of
+from pdojo.model.graph import Known, Operand, Tensor
 from pdojo.onnx.definitions import reason_of
+from pdojo.onnx.kinds import Late, array_type, kind_of_operand
 from pdojo.onnx.reference import reference
 from pdojo.onnx.regions import Engine, Step, Values, placed, value_of
-from pdojo.onnx.scope import Item, Late
+from pdojo.onnx.scope import Item
 from pdojo.onnx.stages import Body, Frame
 
 AT_RUN_TIME = frozenset(
@@ -68,9 +68,10 @@ class NumpyStep(Step):
         """The results that are wanted. Raises UsageError if the operands do not fit."""
         try:
             with np.errstate(all="ignore"):
-                return [np.asarray(each) for each in self.evaluator.run(None, dict(given))]
+                found = [np.asarray(each) for each in self.evaluator.run(None, dict(given))]
         except Exception as error:
             raise UsageError(f"{self.title}: NumPy cannot compute it: {reason_of(error)}") from error
+        return [each.astype(object) if each.dtype.kind in "US" else each for each in found]
 
 
 @dataclass(eq=False)
@@ -198,7 +199,7 @@ class LoopStep(Step):
         if len(found) < len(self.stacked) or any(isinstance(each, Late) for each in found):
             raise UsageError(f"{self.title}: it has no iterations, so that the shape of a result is unknown")
         return [
-            [np.empty(each.shape, numpy_type(dtype_of(each)))]
+            [np.empty(each.shape, array_type(kind_of_operand(each)))]
             for each in found
             if isinstance(each, Tensor | np.ndarray)
         ]

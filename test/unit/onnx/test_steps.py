@@ -388,6 +388,49 @@ def test_new_values_compile_nothing(case: str, monkeypatch: pytest.MonkeyPatch) 
     assert (counted.compiled, counted.imported) == (0, 0)
 
 
+TEXTS: dict[str, tuple[str, Arrays, Sequence[Any]]] = {
+    "joined": (
+        "m (string[2] x, float[2] f) => (string[2] y, bool[2] z, float[2] g) { "
+        "s = Constant <value_strings = [\"a\", \"b\"]> () y = StringConcat (x, s) z = Equal (x, s) g = Neg (f) }",
+        [np.array(["a", "c"], object), f32(2)],
+        [["aa", "cb"], [True, False], (-f32(2)).tolist()],
+    ),
+    "numbers": (
+        "m (string[2] x) => (float[2] y) { n = Cast <to = 1> (x) y = Neg (n) }", [np.array(["1.5", "-2"])], [[-1.5, 2]]
+    ),
+    "of numbers": (
+        "m (float[2] x) => (string[2] y, string[1, 2] z) { n = Neg (x) "
+        "y = Cast <to = 8> (n) "
+        "a = Constant <value = int64[1] {0}> () z = Unsqueeze (y, a) }", [np.array([1.5, -2.5], np.float32)], [["-1.5", "2.5"], [["-1.5", "2.5"]]],
+    ),
+    "split": (
+        "m (string[2] x) => (string[a, b] y, int64[2] n) { y, n = StringSplit <delimiter = \",\"> (x) }",
+        [np.array(["a,b", "c"], object)], [[["a", "b"], ["c", ""]], [2, 1]],
+    ),
+    "in a branch": (
+        "m (string[2] x, bool c) => (string[2] y) { "
+        "y = If (c) <then_branch = t () => (string[2] a) { a = Identity (x) }, "
+        "else_branch = e () => (string[2] b) { b = StringConcat (x, x) }> }",
+        [np.array(["a", "c"], object), np.array(False)], [["aa", "cc"]],
+    ),
+    "a narrow type": (
+        "m (float[3] x) => (float[3] y) { n = Neg (x) q = Cast <to = 17> (n) f = Cast <to = 1> (q) y = Abs (f) }",
+        [np.array([1.03, 17.1, 500], np.float32)], [[1, 18, 448]],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_types_without_kernels(case: str) -> None:
+    text, arrays, wanted = TEXTS[case]
+    model = load(model_of(text, opset=20))
+    call = model.compile(tune="none")
+    for found in (model.interpret(*arrays), call(*arrays), call(*arrays)):
+        rows = cast("Arrays", found if isinstance(found, tuple) else (found,))
+        assert [row.tolist() for row in rows] == wanted
+    assert any("no kernel" in part.reason for part in call.explain(*arrays).steps)
+
+
 def test_a_branch_is_compiled_when_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted(monkeypatch)
     call = load(model_of(BRANCH)).compile(tune="none")
