@@ -8,14 +8,13 @@ from threading import RLock
 from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
-MOST = 32
-"""Most values that are kept; the one that was not used for longest goes first."""
 
 
 class Kept(Generic[_T]):
-    """Values, keyed by key, a bounded number of them; several threads may ask at once."""
+    """The values of up to `most` keys, those that were used last; several threads may ask at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 32) -> None:
+        self._most = most
         self._known: OrderedDict[object, _T] = OrderedDict()
         self._lock = RLock()
 
@@ -24,7 +23,7 @@ class Kept(Generic[_T]):
         with self._lock:
             if key not in self._known:
                 self._known[key] = make()
-                while len(self._known) > MOST:
+                while len(self._known) > self._most:
                     self._known.popitem(last=False)
             self._known.move_to_end(key)
             return self._known[key]

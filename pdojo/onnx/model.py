@@ -139,7 +139,7 @@ class OnnxModel:
         return self._callable()(*arrays, **named)
 
     def explain(self, /, *arrays: Any, **named: Any) -> Explanation:
-        """What runs in kernels and what does not, in one call for these inputs. Raises the errors of `run`."""
+        """The parts of a call for these inputs: kernels, and steps with reasons. Raises the errors of `run`."""
         return self._callable().explain(*arrays, **named)
 
     def kernels(self, /, *arrays: Any, **named: Any) -> tuple[KernelOp, ...]:
@@ -268,7 +268,7 @@ class CallableOnnxModel:
             each.check_memory()
 
     def explain(self, /, *arrays: Any, **named: Any) -> Explanation:
-        """What runs in kernels and what does not, in one call for these inputs, after one that compiles."""
+        """The parts of a call for these inputs, after one that compiles. Raises the errors of a call."""
         given = self.model.given(arrays, named)
         self(**given)
         found = self.model.specialised(given)

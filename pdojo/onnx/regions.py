@@ -91,7 +91,7 @@ class Waiting(Protocol[_P]):
 
     @property
     def reason(self) -> str:
-        """What they wait for."""
+        """The shapes and values that they wait for."""
         ...
 
     def next(self, values: Values) -> _P:
@@ -100,7 +100,7 @@ class Waiting(Protocol[_P]):
 
 
 class Engine(ABC):
-    """What runs the parts of a model."""
+    """A way to run the parts of a model."""
 
     @abstractmethod
     def kernels(self, region: Region, values: Values) -> None:

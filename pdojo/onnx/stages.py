@@ -22,6 +22,8 @@ from pdojo.onnx.scope import Item, Scope, Staged
 
 LARGEST = 1 << 20
 """Most bytes of values for which a model is made anew."""
+MANY = 256
+"""Most shapes, or values, for which later nodes and bodies are kept: numbers of boxes, lengths of a text."""
 
 
 class Stage(Protocol):
@@ -145,17 +147,14 @@ class Rest:
     """The values whose shapes they wait for, keyed by name."""
     asked: dict[str, Staged]
     """The values that nodes need, keyed by name."""
-    programs: Kept[tuple[Program, list[tuple[Late, Tensor]]]] = field(
-        default_factory=Kept["tuple[Program, list[tuple[Late, Tensor]]]"]
-    )
+    programs: Kept[tuple[Program, list[tuple[Late, Tensor]]]] = field(default_factory=lambda: Kept(MANY))
 
     @property
     def reason(self) -> str:
-        """What the nodes wait for."""
+        """The shapes and values that the nodes wait for."""
         shapes = [f"the shape of '{name}'" for name in self.late]
-        return " and ".join(
-            [*shapes, *(f"the value of '{name}', for {each.node}" for name, each in self.asked.items())]
-        )
+        found = [f"the value of '{name}', for {each.node}" for name, each in self.asked.items()]
+        return " and ".join([*shapes, *found])
 
     def next(self, values: Values) -> Program:
         """The next stage for the arrays that are there. Raises UnsupportedNode if it would be made for long values."""
@@ -208,7 +207,7 @@ def operand_like(name: str, dtype: str, shape: Sequence[int]) -> Operand:
 def result_of(name: str, declared: TypeProto | None) -> Operand:
     """A result of a type that onnx inferred; late if its shape is not known. Raises UsageError for sequences."""
     if declared is None or not declared.HasField("tensor_type"):
-        raise UsageError(f"its result '{name}' is no tensor")
+        raise UsageError(f"there is neither a kernel nor a known type for its result '{name}'")
     tensor = declared.tensor_type
     dtype = kind_of(declared_type(tensor.elem_type, f"result '{name}'"))
     if not tensor.HasField("shape") or not all(each.HasField("dim_value") for each in tensor.shape.dim):
@@ -236,7 +235,7 @@ class Body:
     new: Callable[[], Stage]
     graph: GraphProto
     scope: Scope
-    frames: Kept[tuple[list[Operand], Frame]] = field(default_factory=Kept["tuple[list[Operand], Frame]"])
+    frames: Kept[tuple[list[Operand], Frame]] = field(default_factory=lambda: Kept(MANY))
 
     def at(self, arguments: Sequence[Operand]) -> tuple[list[Operand], Frame]:
         """The parameters and the graph for arguments of these types and shapes."""

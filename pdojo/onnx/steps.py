@@ -55,7 +55,7 @@ class NumpyStep(Step):
         try:
             return reference(helper.make_model(graph, opset_imports=[helper.make_opsetid(node.domain, opset)]))
         except Exception as error:
-            raise UsageError(f"no kernel is known for this operator, and no function of NumPy: {error}") from error
+            raise UsageError("no kernel is known for this operator, nor a function of ONNX's evaluator") from error
 
     def run(self, values: Values, engine: Engine) -> None:
         """Compute the results."""
@@ -101,7 +101,7 @@ class BranchStep(Step):
 
 def _store(step: Step, found: Sequence[Item], values: Values) -> None:
     """Add the results of an inner graph as those of a step. Those that are known become arrays of their own."""
-    rows = zip(step.results, found, strict=False)
+    rows = zip(step.results, found, strict=True)
     step.store([None if result is None else _array(each, values, step.title) for result, each in rows], values)
 
 

@@ -401,7 +401,8 @@ TEXTS: dict[str, tuple[str, Arrays, Sequence[Any]]] = {
     "of numbers": (
         "m (float[2] x) => (string[2] y, string[1, 2] z) { n = Neg (x) "
         "y = Cast <to = 8> (n) "
-        "a = Constant <value = int64[1] {0}> () z = Unsqueeze (y, a) }", [np.array([1.5, -2.5], np.float32)], [["-1.5", "2.5"], [["-1.5", "2.5"]]],
+        "a = Constant <value = int64[1] {0}> () z = Unsqueeze (y, a) }",
+        [np.array([1.5, -2.5], np.float32)], [["-1.5", "2.5"], [["-1.5", "2.5"]]],
     ),
     "split": (
         "m (string[2] x) => (string[a, b] y, int64[2] n) { y, n = StringSplit <delimiter = \",\"> (x) }",
@@ -448,6 +449,80 @@ def test_loops_without_iterations(count: int, go: bool) -> None:
         assert y.tolist() == f32(3).tolist()
         assert (rows.shape, sums.shape, after.shape) == ((0, 3), (0, 1), (0, 3))
         assert rows.dtype == after.dtype == np.float32
+
+
+def test_shapes_of_a_long_loop_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load(model_of(GROWING))
+    wanted = model.interpret(f32(2), np.array(40))
+    counted = Counted(monkeypatch)
+    assert model.interpret(f32(2), np.array(40)).tolist() == wanted.tolist()
+    assert counted.imported == 0
+
+
+def replaced(_: Any, update: Any) -> Any:
+    return update
+
+
+REDUCED: dict[str, Callable[[Any, Any], Any]] = {
+    "none": replaced,
+    "add": np.add,
+    "mul": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+}
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_gathers_and_scatters_on_long_axes(axis: int) -> None:
+    """ONNX's own GatherElements is wrong on axes of more than 64 elements."""
+    random = np.random.default_rng(0)
+    x, u = f32(70, 80), f32(5, 6)
+    i = random.integers(-x.shape[axis], x.shape[axis], (5, 6))
+    places = list(np.ndindex(5, 6))
+    where = [(place, (i[place], place[1]) if axis == 0 else (place[0], i[place])) for place in places]
+    text = f"m (float[70, 80] x, int64[5, 6] i) => (float[5, 6] y) {{ y = GatherElements <axis = {axis}> (x, i) }}"
+    assert load(model_of(text)).interpret(x, i).tolist() == np.array([x[to] for _, to in where]).reshape(5, 6).tolist()
+    for name, function in REDUCED.items():
+        text = f"""
+        m (float[70, 80] x, int64[5, 6] i, float[5, 6] u) => (float[70, 80] y) {{
+          y = ScatterElements <axis = {axis}, reduction = "{name}"> (x, i, u)
+        }}
+        """
+        wanted = x.copy()
+        for place, to in where:
+            wanted[to] = function(wanted[to], u[place])
+        np.testing.assert_allclose(load(model_of(text, opset=18)).interpret(x, i, u), wanted, rtol=1e-5)
+
+
+def test_slices_at_several_indices() -> None:
+    random = np.random.default_rng(0)
+    x, u = f32(70, 80, 3), f32(2, 5, 3)
+    i = random.integers(-70, 70, (2, 5, 2))
+    text = "m (float[70, 80, 3] x, int64[2, 5, 2] i) => (float[2, 5, 3] y) { y = GatherND (x, i) }"
+    found = load(model_of(text)).interpret(x, i)
+    assert found.tolist() == [[x[tuple(i[a, b])].tolist() for b in range(5)] for a in range(2)]
+    text = """
+    m (float[70, 80, 3] x, int64[70, 2] i) => (float[70, 2, 3] y) {
+      t = Constant <value = int64[1] {2}> ()
+      j = Unsqueeze (i, t)
+      y = GatherND <batch_dims = 1> (x, j)
+    }
+    """
+    batched = load(model_of(text)).interpret(x, np.resize(i, (70, 2)))
+    assert batched.tolist() == [[x[a, np.resize(i, (70, 2))[a, b]].tolist() for b in range(2)] for a in range(70)]
+    for name, function in REDUCED.items():
+        text = "m (float[70, 80, 3] x, int64[2, 5, 2] i, float[2, 5, 3] u) => (float[70, 80, 3] y) { y = ScatterND "
+        text += f'<reduction = "{name}"> (x, i, u) }}'
+        wanted = x.copy()
+        for place in np.ndindex(2, 5):
+            wanted[tuple(i[place])] = function(wanted[tuple(i[place])], u[place])
+        np.testing.assert_allclose(load(model_of(text, opset=18)).interpret(x, i, u), wanted, rtol=1e-5)
+
+
+def test_the_old_name_of_a_scatter() -> None:
+    text = "m (float[4] x, int64[2] i, float[2] u) => (float[4] y) { y = Scatter (x, i, u) }"
+    found = load(model_of(text, opset=10)).interpret(f32(4), np.array([3, 1]), -f32(2))
+    assert found[[3, 1]].tolist() == (-f32(2)).tolist()
 
 
 def test_loops_without_condition() -> None:
