@@ -23,10 +23,9 @@ from rich.console import Console
 
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.files import existing_database
-from pdojo.model.compiled import CompiledModel
 
 if TYPE_CHECKING:
-    from pdojo.onnx.model import OnnxModel
+    from pdojo.onnx.model import CallableOnnxModel, OnnxModel
     from pdojo.search.database import Database
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 5e-2}
@@ -63,27 +62,30 @@ def run_model(given: argparse.Namespace) -> None:
         inputs = random_inputs(model, given.shape, given.seed)
     # On terminals, the compilation shows its own progress.
     with known_programs() as database, nullcontext() if console.is_terminal else phase(console, "compiling"):
-        callable_model = model.compile(machine, threads=given.threads, database=database)
-        compiled, arrays = callable_model.prepare(**inputs)
-    static = compiled.model
+        compiled = model.compile(machine, threads=given.threads, database=database)
+        explained = compiled.explain(**inputs)
+    calls = sum(len(each.calls) for each in explained.models)
+    size = sum(each.memory.bytes for each in explained.models)
     say = (sys.stderr if given.json else sys.stdout).write
-    say(f"model '{model.name}': {len(static.calls)} calls of {len(static.kernels)} kernels, ")
-    say(f"{static.memory.bytes / 1e6:.3g} MB of intermediates\n")
-    for name, node in model.static.items():
-        say(f"static: input '{name}'; {node} needs its value, and other values make the model anew\n")
+    say(f"model '{model.name}': {calls} calls of {len(explained.kernels)} kernels, ")
+    say(f"{size / 1e6:.3g} MB of intermediates\n")
+    for remark in explained.remarks:
+        say(f"{remark}\n")
     facts: dict[str, Any] = {
         "model": model.name,
         "machine": machine.name,
         "threads": given.threads or machine.threads,
-        "calls": len(static.calls),
-        "kernels": len(static.kernels),
-        "bytes": static.memory.bytes,
+        "calls": calls,
+        "kernels": len(explained.kernels),
+        "bytes": size,
         "static": sorted(model.static),
+        "steps": [[each.title, each.reason] for each in explained.steps],
     }
-    if not static.calls:
-        say("no kernels, and nothing to check or time: the outputs are known or inputs in other shapes\n")
+    if not calls:
+        why = "NumPy computes the outputs" if explained.steps else "the outputs are known or inputs in other shapes"
+        say(f"no kernels, and nothing to check or time: {why}\n")
         given.check = given.time = False
-    outputs: Any = compiled(**arrays)
+    outputs: Any = compiled(**inputs)
     found = cast("Sequence[NDArray[Any]]", outputs if isinstance(outputs, tuple) else [outputs])
     if given.check:
         compiled.check_memory()
@@ -92,7 +94,7 @@ def run_model(given: argparse.Namespace) -> None:
         say(f"right: agrees with onnx.reference; largest error {worst:.1%} of what is allowed\n")
         facts["error"] = worst
     if given.time:
-        facts["times"] = time(compiled, arrays, given.program, inputs, given.threads or machine.threads, say)
+        facts["times"] = time(compiled, given.program, inputs, given.threads or machine.threads, say)
     if given.json:
         write_json(facts)
 
@@ -137,15 +139,14 @@ def _difference(name: str, ours: NDArray[Any], theirs: NDArray[Any]) -> float:
 
 
 def time(
-    compiled: CompiledModel,
-    arrays: dict[str, NDArray[Any]],
+    compiled: CallableOnnxModel,
     path: str,
     inputs: dict[str, NDArray[Any]],
     threads: int,
     say: Callable[[str], object],
 ) -> dict[str, list[float]]:
     """The seconds of each call, in turns with ONNX Runtime if it is installed; `say` prints them."""
-    calls: dict[str, Callable[[], object]] = {"pdojo": lambda: compiled(**arrays)}
+    calls: dict[str, Callable[[], object]] = {"pdojo": lambda: compiled(**inputs)}
     if find_spec("onnxruntime") is not None:
         calls["ONNX Runtime"] = onnx_runtime(path, inputs, threads)
     times = in_turns(calls)
@@ -198,7 +199,7 @@ def kernels_of(path: str, sizes: str | None) -> Sequence[tuple[str, Any]]:
     from pdojo import onnx
 
     model = onnx.load(path)
-    kernels = model.specialise(**random_inputs(model, sizes, 0)).kernels
+    kernels = model.kernels(**random_inputs(model, sizes, 0))
     if not kernels:
         raise UsageError(f"model '{model.name}' has no kernels: its outputs are known or inputs in other shapes")
     return [(f"{Path(path).stem}:{number}:{k.sym_name.data}", k) for number, k in enumerate(kernels)]

@@ -129,13 +129,17 @@ class Model:
         Raises UsageError for arrays that do not fit.
         """
         values = self._checked(arrays, named)
+        self.interpret_steps(values)
+        return tuple(_value(value, values).copy() for _, value in self.outputs)
+
+    def interpret_steps(self, values: dict[Tensor, Known]) -> None:
+        """Add the results of all kernels to the arrays of tensors, which must have those of the inputs."""
         for step in self.steps:
             names = [parameter.name for parameter in _interface(step.kernel)]
             operands = [_value(operand, values) for operand in step.inputs]
             results = interpret(step.kernel, dict(zip(names, map(memory_of, operands), strict=False)))
             for name, tensor in zip(names[len(operands) :], step.outputs, strict=True):
                 values[tensor] = results[name].view(numpy_type(tensor.dtype))
-        return tuple(_value(value, values).copy() for _, value in self.outputs)
 
     def _checked(self, arrays: Sequence[Known], named: Mapping[str, Known]) -> dict[Tensor, Known]:
         given = matched(self.name, [tensor.name for tensor in self.inputs], arrays, named)

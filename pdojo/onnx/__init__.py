@@ -12,7 +12,8 @@ from pdojo.errors import UsageError
 if find_spec("onnx") is None:
     raise UsageError("pdojo.onnx needs the package onnx: pip install 'pdojo[onnx]'")
 
+from pdojo.onnx.explaining import Explanation
 from pdojo.onnx.model import CallableOnnxModel, OnnxModel, load
 from pdojo.onnx.operators import UnsupportedNode
 
-__all__ = ["CallableOnnxModel", "OnnxModel", "UnsupportedNode", "load"]
+__all__ = ["CallableOnnxModel", "Explanation", "OnnxModel", "UnsupportedNode", "load"]

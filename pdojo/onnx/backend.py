@@ -37,7 +37,7 @@ class PdojoBackendRep(BackendRep):
 
 
 class PdojoBackend(Backend):
-    """Runs models on this processor. Values that decide about nodes may be computed from floating-point inputs.
+    """Runs models on this processor.
 
     Raises UsageError for invalid models, and its subclass UnsupportedNode for nodes without kernel.
     """
@@ -49,7 +49,7 @@ class PdojoBackend(Backend):
         """A model that is ready to run; it is compiled when it first runs."""
         if not cls.supports_device(device):
             raise UsageError(f"pdojo's backend runs on the CPU, not on '{device}'")
-        return PdojoBackendRep(load(model, static_floats=True), cls.engine)
+        return PdojoBackendRep(load(model), cls.engine)
 
     @classmethod
     def run_node(
@@ -74,7 +74,7 @@ class PdojoBackend(Backend):
             super().run_node(node, inputs, device, outputs_info, **kwargs)
         except Exception as error:  # of onnx's C++ part
             raise UsageError(f"node '{node.name}' ({node.op_type}) is invalid: {error}") from error
-        return PdojoBackendRep(load(model, static_floats=True), cls.engine).run(arrays)
+        return PdojoBackendRep(load(model), cls.engine).run(arrays)
 
     @classmethod
     def supports_device(cls, device: str) -> bool:

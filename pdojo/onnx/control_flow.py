@@ -1,8 +1,9 @@
-"""Nodes with subgraphs and sequences: branches that are known, loops of known length, lists of known length."""
+"""Nodes with subgraphs and sequences: branches and loops, unrolled or as steps; lists of known length."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +12,14 @@ from onnx import GraphProto, NodeProto
 from pdojo import build
 from pdojo.model.element_types import element_type
 from pdojo.model.graph import Known, Lower, Lowered, Operand, Tensor, Value
-from pdojo.onnx.protos import array_of, attributes_of, python_value, refuse
+from pdojo.onnx.kinds import Late
+from pdojo.onnx.protos import array_of, attributes_of, named, python_value, refuse
+from pdojo.onnx.scope import Item, Scope, Staged, captured
+from pdojo.onnx.stages import Body, Frame, common, frame_of, inner_scope
+from pdojo.onnx.steps import BranchStep, LoopStep, Scanned, Stacked, operands_of
 
 if TYPE_CHECKING:
-    from pdojo.onnx.importing import Importer, Item, Scope
+    from pdojo.onnx.importing import Importer
 
 _LONGEST = 1024
 """Most iterations of a loop that is unrolled."""
@@ -33,8 +38,29 @@ def _number(importer: Importer, proto: NodeProto, value: Item) -> Any:
 
 
 def _branch(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
-    taken = "then_branch" if _number(importer, proto, scope.find(proto.input[0])) else "else_branch"
-    return importer.subgraph(_graph(importer, proto, scope, taken), scope, [])
+    condition = scope.find(proto.input[0])
+    if not isinstance(condition, Tensor):
+        taken = "then_branch" if _number(importer, proto, condition) else "else_branch"
+        graph = _graph(importer, proto, scope, taken)
+        inner = inner_scope(graph, scope, [])
+        return importer.inline(proto, graph.node, [output.name for output in graph.output], inner)
+    graphs = [_graph(importer, proto, scope, name) for name in ("then_branch", "else_branch")]
+    if any(len(graph.output) != len(proto.output) for graph in graphs):
+        refuse(proto, f"its branches have {' and '.join(str(len(g.output)) for g in graphs)} results")
+    first, second = (frame_of(named(proto), importer.new, graph, inner_scope(graph, scope, [])) for graph in graphs)
+    tensors = [each for graph in graphs for each in captured(graph.node, [e.name for e in graph.output], scope)]
+    results = [
+        common(name, [_result(frame, number) for frame in (first, second)]) for number, name in enumerate(proto.output)
+    ]
+    reason = "its condition is computed when the model runs"
+    step = BranchStep(named(proto), reason, [condition, *tensors], results, condition, (first, second))
+    importer.add(step)
+    return results
+
+
+def _result(frame: Frame, number: int) -> Item:
+    """A result of a graph; late if its shape is known only when the graph runs."""
+    return frame.first.outputs[number] if frame.first.rest is None else Late(frame.outputs[number])
 
 
 def _graph(importer: Importer, proto: NodeProto, scope: Scope, name: str) -> GraphProto:
@@ -47,29 +73,74 @@ def _graph(importer: Importer, proto: NodeProto, scope: Scope, name: str) -> Gra
 def _loop(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
     body = _graph(importer, proto, scope, "body")
     operands = [scope.find(name) for name in proto.input]
-    most = None if operands[0] is None else int(_number(importer, proto, operands[0]))
-    given = operands[1] if len(operands) > 1 else None
-    goes_on = given is None or bool(_number(importer, proto, given))
+    count, condition = operands[0], operands[1] if len(operands) > 1 else None
     carried = list(operands[2:])
     if len(body.output) < 1 + len(carried):
         refuse(proto, f"its body has {len(body.output)} results for {len(carried)} carried values and the condition")
+    if isinstance(count, Tensor) or isinstance(condition, Tensor):
+        return _repeated(importer, proto, scope, "its number of iterations is computed when the model runs")
+    most = None if count is None else int(_number(importer, proto, count))
+    goes_on = condition is None or bool(_number(importer, proto, condition))
+    if goes_on and _goes_on_always(body, scope):
+        if most is None:
+            refuse(proto, "it has no end")
+        if most > _LONGEST:
+            return _repeated(
+                importer, proto, scope, f"it has {most} iterations, and no more than {_LONGEST} are unrolled"
+            )
+    found = importer.attempt(lambda: _unrolled(importer, proto, scope, most if goes_on else 0, carried))
+    if not isinstance(found, Staged):
+        return found
+    return _repeated(importer, proto, scope, _reason(proto, found))
+
+
+def _reason(proto: NodeProto, staged: Staged) -> str:
+    """Why a loop is not unrolled."""
+    if staged.node == named(proto):
+        return staged.reason
+    return f"its body waits for {staged.node}: {staged.reason}"
+
+
+def _unrolled(
+    importer: Importer, proto: NodeProto, scope: Scope, most: int | None, carried: list[Item]
+) -> Sequence[Item]:
+    """The results of a loop as those of all iterations. Raises Staged if it is not known how many there are."""
+    body = _graph(importer, proto, scope, "body")
     rows: list[list[Operand]] = [[] for _ in body.output[1 + len(carried) :]]
-    number = 0
-    if goes_on and (most is None or most > _LONGEST) and _goes_on_always(body, scope):
-        count = "no end" if most is None else f"{most} iterations"
-        refuse(proto, f"it has {count}, and loops of up to {_LONGEST} are unrolled")
+    number, goes_on = 0, True
     while goes_on and (most is None or number < most):
         if number == _LONGEST:
-            refuse(proto, f"it has more than {_LONGEST} iterations, and loops are unrolled")
+            raise Staged(named(proto), f"it has more than {_LONGEST} iterations, and no more are unrolled")
         arguments: list[Item] = [np.array(number, np.int64), np.array(True), *carried]
         condition, *results = importer.subgraph(body, scope, arguments)
         number += 1
         if number != most:
+            if isinstance(condition, Tensor):
+                raise Staged(named(proto), "its condition is computed when the model runs")
             goes_on = bool(_number(importer, proto, condition))
         carried = results[: len(carried)]
         for row, value in zip(rows, results[len(carried) :], strict=True):
             row.append(_operand(value, proto))
     return [*carried, *(_stacked(importer, proto, row, 0) for row in rows)]
+
+
+def _repeated(importer: Importer, proto: NodeProto, scope: Scope, reason: str) -> Sequence[Item]:
+    """The results of a loop as a step that calls its body."""
+    graph = _graph(importer, proto, scope, "body")
+    operands = [scope.find(name) for name in proto.input]
+    count, condition = (_operand(each, proto) if each is not None else None for each in (*operands[:2], None)[:2])
+    carried = [_operand(each, proto) for each in operands[2:]]
+    body = Body(named(proto), importer.new, graph, scope)
+    _, frame = body.at([np.array(0, np.int64), np.array(True), *carried])
+    names = _names(proto, graph, 1)
+    results: list[Item] = [Late(name) if name else None for name in names]
+    for number, (name, before) in enumerate(zip(names, carried, strict=False)):
+        if name:
+            results[number] = common(name, [before, _result(frame, 1 + number)])
+    tensors = [*operands_of(operands), *captured(graph.node, [each.name for each in graph.output], scope)]
+    stacked = [Stacked() for _ in graph.output[1 + len(carried) :]]
+    importer.add(LoopStep(named(proto), reason, tensors, results, body, count, condition, carried, [], stacked, False))
+    return results
 
 
 def _goes_on_always(body: GraphProto, scope: Scope) -> bool:
@@ -87,49 +158,99 @@ def _goes_on_always(body: GraphProto, scope: Scope) -> bool:
     return isinstance(value, np.ndarray) and bool(value)
 
 
-def _scan(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
-    if scope.opsets.get("", scope.opsets.get("ai.onnx", 1)) < 9:
-        refuse(proto, "scans of a batch, before version 9 of the operator set, are not supported")
-    body, attributes = _graph(importer, proto, scope, "body"), _attributes(proto, scope)
-    scanned = int(attributes.get("num_scan_inputs", 0))
-    operands = [_operand(scope.find(name), proto) for name in proto.input]
-    count = len(operands) - scanned
-    if scanned < 1 or count < 0:
-        refuse(proto, f"attribute 'num_scan_inputs' is {scanned}, and it has {len(operands)} operands")
-    state: list[Item] = list(operands[:count])
-    rows: list[list[Operand]] = [[] for _ in body.output[count:]]
-    out_axes = attributes.get("scan_output_axes") or (0,) * len(rows)
-    flipped = attributes.get("scan_output_directions") or (0,) * len(rows)
-    axes = attributes.get("scan_input_axes") or (0,) * scanned
-    backward = attributes.get("scan_input_directions") or (0,) * scanned
-    for name, given, wanted in (
-        ("scan_input_axes", axes, scanned), ("scan_input_directions", backward, scanned),
-        ("scan_output_axes", out_axes, len(rows)), ("scan_output_directions", flipped, len(rows)),
-    ):  # fmt: skip
-        if len(given) != wanted:
-            refuse(proto, f"attribute '{name}' has {len(given)} numbers, and should have {wanted}")
-    for value, axis in zip(operands[count:], axes, strict=True):
-        _check_axis(proto, value, axis)
-    lengths = {value.shape[axis] for value, axis in zip(operands[count:], axes, strict=True)}
-    if len(lengths) != 1 or max(lengths) > _LONGEST:
-        refuse(
-            proto, f"its scanned operands have {sorted(lengths)} elements; equal numbers up to {_LONGEST} are unrolled"
-        )
-    (length,) = lengths
-    for number in range(length):
-        slices = [
-            _sliced(importer, proto, value, axis % len(value.shape), length - 1 - number if back else number)
+def _names(proto: NodeProto, body: GraphProto, first: int) -> list[str]:
+    """The names of all results of a body from one on, empty for those that nobody wants."""
+    count = len(body.output) - first
+    return [*proto.output, *[""] * count][:count]
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """The operands and attributes of a scan, checked."""
+
+    body: GraphProto
+    state: list[Operand]
+    scanned: list[Scanned]
+    stacked: list[Stacked]
+    length: int
+
+    @staticmethod
+    def of(importer: Importer, proto: NodeProto, scope: Scope) -> _Scan:
+        if scope.opsets.get("", scope.opsets.get("ai.onnx", 1)) < 9:
+            refuse(proto, "scans of a batch, before version 9 of the operator set, are not supported")
+        body, attributes = _graph(importer, proto, scope, "body"), _attributes(proto, scope)
+        scanned = int(attributes.get("num_scan_inputs", 0))
+        operands = [_operand(scope.find(name), proto) for name in proto.input]
+        count = len(operands) - scanned
+        if scanned < 1 or count < 0:
+            refuse(proto, f"attribute 'num_scan_inputs' is {scanned}, and it has {len(operands)} operands")
+        made = max(0, len(body.output) - count)
+        words = ("scan_input_axes", "scan_input_directions", "scan_output_axes", "scan_output_directions")
+        found: list[Sequence[int]] = []
+        for name, wanted in zip(words, (scanned, scanned, made, made), strict=True):
+            found.append(attributes.get(name) or (0,) * wanted)
+            if len(found[-1]) != wanted:
+                refuse(proto, f"attribute '{name}' has {len(found[-1])} numbers, and should have {wanted}")
+        axes, backward, out_axes, flipped = found
+        for value, axis in zip(operands[count:], axes, strict=True):
+            _check_axis(proto, value, axis)
+        rows = [
+            Scanned(value, axis % len(value.shape), bool(back))
             for value, axis, back in zip(operands[count:], axes, backward, strict=True)
         ]
-        results = importer.subgraph(body, scope, [*state, *slices])
-        state = results[:count]
-        for row, value in zip(rows, results[count:], strict=True):
+        lengths = {each.operand.shape[each.axis] for each in rows}
+        if len(lengths) != 1:
+            refuse(proto, f"its scanned operands have {sorted(lengths)} elements, and should have equal numbers")
+        stacked = [Stacked(axis, bool(back)) for axis, back in zip(out_axes, flipped, strict=True)]
+        return _Scan(body, operands[:count], rows, stacked, *lengths)
+
+
+def _scan(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
+    scan = _Scan.of(importer, proto, scope)
+    if scan.length > _LONGEST:
+        return _scanned(
+            importer, proto, scope, scan, f"it has {scan.length} iterations, and no more than {_LONGEST} are unrolled"
+        )
+    found = importer.attempt(lambda: _unrolled_scan(importer, proto, scope, scan))
+    if not isinstance(found, Staged):
+        return found
+    return _scanned(importer, proto, scope, scan, _reason(proto, found))
+
+
+def _unrolled_scan(importer: Importer, proto: NodeProto, scope: Scope, scan: _Scan) -> Sequence[Item]:
+    """The results of a scan as those of all iterations. Raises Staged."""
+    state: list[Item] = list(scan.state)
+    rows: list[list[Operand]] = [[] for _ in scan.stacked]
+    for number in range(scan.length):
+        slices = [
+            _sliced(importer, proto, each.operand, each.axis, scan.length - 1 - number if each.backward else number)
+            for each in scan.scanned
+        ]
+        results = importer.subgraph(scan.body, scope, [*state, *slices])
+        state = results[: len(state)]
+        for row, value in zip(rows, results[len(state) :], strict=True):
             row.append(_operand(value, proto))
     outputs = [
-        _stacked(importer, proto, row[::-1] if back else row, axis)
-        for row, axis, back in zip(rows, out_axes, flipped, strict=True)
+        _stacked(importer, proto, row[::-1] if how.backward else row, how.axis)
+        for row, how in zip(rows, scan.stacked, strict=True)
     ]
     return [*state, *outputs]
+
+
+def _scanned(importer: Importer, proto: NodeProto, scope: Scope, scan: _Scan, reason: str) -> Sequence[Item]:
+    """The results of a scan as a step that calls its body."""
+    results: list[Item] = [Late(name) if name else None for name in _names(proto, scan.body, 0)]
+    tensors = [
+        *operands_of([*scan.state, *(each.operand for each in scan.scanned)]),
+        *captured(scan.body.node, [each.name for each in scan.body.output], scope),
+    ]
+    body, count = Body(named(proto), importer.new, scan.body, scope), np.array(scan.length)
+    importer.add(
+        LoopStep(
+            named(proto), reason, tensors, results, body, count, None, scan.state, scan.scanned, scan.stacked, True
+        )
+    )
+    return results
 
 
 def _check_axis(proto: NodeProto, value: Operand, axis: int, *, new: bool = False) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 from onnx import NodeProto, TypeProto, defs, helper, numpy_helper, shape_inference
 from onnx.checker import ValidationError
 
-from pdojo.model.element_types import numpy_type
 from pdojo.model.graph import Operand, Tensor
+from pdojo.onnx.kinds import array_type
 
 _MOST_ELEMENTS = 1024
 """Most elements of a known operand whose value the inference of shapes sees."""
@@ -28,7 +28,7 @@ def type_of(value: Operand | Sequence[Operand]) -> TypeProto:
     """The type of a value: the type and shape of a tensor, or of the first element of a sequence."""
     if not isinstance(value, Tensor | np.ndarray):
         return helper.make_sequence_type_proto(type_of(value[0])) if value else TypeProto()
-    dtype = numpy_type(value.dtype) if isinstance(value, Tensor) else value.dtype
+    dtype = array_type(value.dtype) if isinstance(value, Tensor) else value.dtype
     return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(dtype), value.shape)
 
 
@@ -47,6 +47,19 @@ def defect(node: NodeProto, schema: Any, operands: Sequence[Operand | Sequence[O
 
     The attributes of `node` are values: none refers to an attribute of a function call.
     """
+    try:
+        inferred(node, schema, operands)
+    except ValidationError as error:
+        return Defect(reason_of(error), certain=True)
+    except Exception as error:  # noqa: BLE001  # onnx raises errors of its C++ part as various exceptions
+        return Defect(reason_of(error), certain=False)
+    return None
+
+
+def inferred(
+    node: NodeProto, schema: Any, operands: Sequence[Operand | Sequence[Operand] | None]
+) -> dict[str, TypeProto]:
+    """The types and shapes of a node's results, keyed by name. Raises the errors of onnx."""
     called = NodeProto()
     called.CopyFrom(node)
     # Names of absent values, which only functions have, stand for no operand.
@@ -58,13 +71,7 @@ def defect(node: NodeProto, schema: Any, operands: Sequence[Operand | Sequence[O
         for name, value in given.items()
         if isinstance(value, np.ndarray) and value.size <= _MOST_ELEMENTS
     }
-    try:
-        shape_inference.infer_node_outputs(schema, called, types, known)
-    except ValidationError as error:
-        return Defect(reason_of(error), certain=True)
-    except Exception as error:  # noqa: BLE001  # onnx raises errors of its C++ part as various exceptions
-        return Defect(reason_of(error), certain=False)
-    return None
+    return shape_inference.infer_node_outputs(schema, called, types, known)
 
 
 def reason_of(error: Exception) -> str:

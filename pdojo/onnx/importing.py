@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from math import prod
+from typing import Any, TypeVar, cast
 
 import numpy as np
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, defs, helper
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, defs, helper
 
 from pdojo import build
 from pdojo.errors import UsageError
-from pdojo.model.element_types import numpy_type
-from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Operation, Tensor, Value, dtype_of
+from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Operation, Tensor, Value
 from pdojo.model.model import folded
 from pdojo.onnx.control_flow import STRUCTURES
-from pdojo.onnx.definitions import defect, definition, type_of
+from pdojo.onnx.definitions import defect, definition, inferred, type_of
+from pdojo.onnx.kinds import Late, array_type, is_foreign, kind_of, kind_of_operand
 from pdojo.onnx.operators.registry import (
     InvalidNode,
     Lowering,
@@ -25,10 +26,13 @@ from pdojo.onnx.operators.registry import (
     check_room,
     lowering_of,
 )
-from pdojo.onnx.protos import array_of, attributes_of, declared_type, named, names_used, python_value, refuse, title_of
+from pdojo.onnx.protos import array_of, attributes_of, declared_type, named, python_value, refuse, title_of
+from pdojo.onnx.regions import Step
+from pdojo.onnx.scope import Item, NeedsInputs, Scope, Staged, captured
+from pdojo.onnx.stages import Frame, inner_scope, live_nodes, result_of
+from pdojo.onnx.steps import AT_RUN_TIME, RANDOM, FrameStep, NumpyStep, operands_of
 
-Item: TypeAlias = "Operand | list[Operand] | None"
-"""A value of ONNX: a tensor, a sequence of tensors, or an absent optional value."""
+_T = TypeVar("_T")
 _DEEPEST, _MOST = 24, 50_000
 """Most nested functions and subgraphs; most nodes after unrolling and inlining."""
 _MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
@@ -36,75 +40,48 @@ _MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, Type
 _CONTRADICTORY = "there is no kernel for its attributes with operands of these types, shapes and values"
 
 
-class NeedsInputs(Exception):
-    """A node needs a value that depends on these inputs of the model.
-
-    `computed` says whether the value is computed of them, and is none of them itself.
-    """
-
-    def __init__(self, names: frozenset[str], node: str, *, computed: bool) -> None:
-        super().__init__(names, node)
-        self.names, self.node, self.computed = names, node, computed
-
-
-@dataclass
-class Scope:
-    """The values that nodes of a graph see, keyed by name."""
-
-    opsets: Mapping[str, int]
-    values: dict[str, Item] = field(default_factory=dict[str, Item])
-    parent: Scope | None = None
-    attributes: Mapping[str, AttributeProto] = field(default_factory=dict[str, AttributeProto])
-    """Attributes with which the nodes' function is called."""
-    depth: int = 0
-
-    def find(self, name: str) -> Item:
-        """The value of a name; None for an absent one. Raises UsageError for a name without value."""
-        if not name:
-            return None
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.values:
-                return scope.values[name]
-            scope = scope.parent
-        raise UsageError(f"value '{name}' is used before it is computed")
-
-    def inner(self, values: dict[str, Item]) -> Scope:
-        """The scope of a subgraph."""
-        return Scope(self.opsets, values, self, self.attributes, self.depth + 1)
-
-
-def import_graph(model: ModelProto, inputs: Mapping[str, tuple[str, tuple[int, ...]] | Known]) -> Graph:
-    """The operations of a model for inputs of these element types and shapes, or of these values.
+def import_graph(model: ModelProto, inputs: Mapping[str, tuple[str, tuple[int, ...]] | Known]) -> Frame:
+    """The graph of a model for inputs of these element types and shapes, or of these values.
 
     Raises UnsupportedNode for a node without kernel, NeedsInputs if a node needs the value of an input, UsageError for
     an invalid model.
     """
-    importer = Importer(model)
     scope = Scope({each.domain: each.version for each in model.opset_import})
     scope.values |= {each.name: array_of(each) for each in model.graph.initializer}
     if model.graph.sparse_initializer:
         raise UsageError("the model has sparse initialisers, which no kernel takes")
+    importer = Importer(model)
     for name, given in inputs.items():
-        scope.values[name] = given if isinstance(given, np.ndarray) else importer.builder.input(name, *given)
-    importer.walk(model.graph.node, [output.name for output in model.graph.output], scope)
-    outputs: list[tuple[str, Operand]] = []
-    for output in model.graph.output:
-        value = scope.find(output.name)
-        if value is None or isinstance(value, list):
-            raise UsageError(f"output '{output.name}' is a sequence or an optional value, which no kernel computes")
-        _check_declared(output.name, output.type, value)
-        taken = any(output.name == tensor.name for tensor in importer.builder.inputs)
-        outputs.append((f"{output.name} (output)" if taken else output.name, value))
-    return importer.builder.finish(model.graph.name or "model", outputs)
+        if isinstance(given, np.ndarray) or not prod(given[1]):
+            scope.values[name] = given if isinstance(given, np.ndarray) else np.empty(given[1], array_type(given[0]))
+        else:
+            scope.values[name] = importer.builder.input(name, *given)
+    types = {output.name: output.type for output in model.graph.output}
+    names = [output.name for output in model.graph.output]
+    live, title = live_nodes(model.graph.node, names), model.graph.name or "model"
+    return Frame(
+        title, importer.new, live, names, scope, lambda name, value: _check(name, types[name], value), importer
+    )
 
 
-def _check_declared(name: str, declared: TypeProto, value: Operand) -> None:
-    """Raise UsageError for an output of another type than the model says."""
-    if not declared.HasField("tensor_type") or not declared.tensor_type.elem_type:
+def whole_graph(frame: Frame) -> Graph | None:
+    """The operations of a model without steps; None if it has some."""
+    program, stage = frame.first, frame.first.stage
+    if program.rest is not None or any(isinstance(each, Step) for each in stage.nodes):
+        return None
+    taken = {tensor.name for tensor in stage.builder.inputs}
+    outputs = [(f"{n} (output)" if n in taken else n, v) for n, v in zip(frame.outputs, program.outputs, strict=True)]
+    return stage.builder.finish(frame.title, cast("list[tuple[str, Operand]]", outputs))
+
+
+def _check(name: str, declared: TypeProto, value: Item) -> None:
+    """Raise UsageError for an output that is no tensor, or of another type than the model says."""
+    if value is None or isinstance(value, list):
+        raise UsageError(f"output '{name}' is a sequence or an optional value, which no kernel computes")
+    if isinstance(value, Late) or not declared.HasField("tensor_type") or not declared.tensor_type.elem_type:
         return
     wanted = declared_type(declared.tensor_type.elem_type, f"output '{name}'")
-    found = numpy_type(dtype_of(value))
+    found = array_type(kind_of_operand(value))
     if found != wanted:
         raise UsageError(f"output '{name}' is declared as {wanted} and computed as {found}")
 
@@ -115,26 +92,68 @@ class Importer:
 
     model: ModelProto
     builder: GraphBuilder = field(default_factory=lambda: GraphBuilder(_folded))
+    steps: list[tuple[int, Step]] = field(default_factory=list[tuple[int, Step]])
+    """The steps, each with the number of operations before it."""
     count: int = 0
 
-    def walk(self, nodes: Sequence[NodeProto], outputs: Iterable[str], scope: Scope) -> None:
-        """Compute in `scope` what the outputs need."""
-        if scope.depth > _DEEPEST:
-            raise UsageError(f"functions and subgraphs are nested more than {_DEEPEST} deep")
-        wanted = set(outputs)
-        live: list[NodeProto] = []
-        for node in reversed(nodes):
-            if wanted.intersection(node.output):
-                wanted |= names_used(node)
-                live.append(node)
-        for node in reversed(live):
-            self.count += 1
-            if self.count > _MOST:
-                raise UsageError(f"the model has more than {_MOST} nodes after unrolling its loops")
+    @property
+    def nodes(self) -> Sequence[Operation | Step]:
+        """The operations and steps so far, in an order of execution."""
+        found: list[Operation | Step] = list(self.builder.operations)
+        for before, step in reversed(self.steps):
+            found.insert(before, step)
+        return found
+
+    def new(self) -> Importer:
+        """The import of a graph inside, or of a later stage."""
+        return Importer(self.model, count=self.count)
+
+    def add(self, step: Step) -> None:
+        """Let a step run after the operations so far."""
+        self.steps.append((len(self.builder.operations), step))
+
+    def attempt(self, action: Callable[[], _T]) -> _T | Staged:
+        """The result of an action; if it has to wait, the reason, and its operations and steps are gone."""
+        count = len(self.builder.operations), len(self.steps)
+        try:
+            return action()
+        except Staged as staged:
+            self._forget(*count)
+            return staged
+
+    def walk(self, nodes: Sequence[NodeProto], outputs: Sequence[str], scope: Scope) -> list[Item]:
+        """The outputs, computed in `scope`. Raises Staged if a node has to wait for the shapes of others."""
+        for node in live_nodes(nodes, outputs):
             self.node(node, scope)
+            if any(isinstance(scope.values.get(name), Late) for name in node.output):
+                raise Staged(named(node), "the shape of its result is known only when the model runs")
+        return [scope.find(name) for name in outputs]
+
+    def inline(self, proto: NodeProto, nodes: Sequence[NodeProto], names: Sequence[str], scope: Scope) -> list[Item]:
+        """The results of a graph as operations; as a step of its own if it finds out shapes while it runs."""
+        outer = scope.copy()
+        found = self.attempt(lambda: self.walk(nodes, names, scope))
+        if not isinstance(found, Staged):
+            return found
+        title = named(proto)
+        frame = Frame(title, self.new, live_nodes(nodes, names), names, outer)
+        step = FrameStep(
+            title,
+            f"its graph waits for {found.node}: {found.reason}",
+            captured(nodes, names, outer),
+            [Late(name) for name in names],
+            frame,
+        )
+        self.add(step)
+        return list(step.results)
 
     def node(self, proto: NodeProto, scope: Scope) -> None:
-        """Compute the results of a node."""
+        """Compute the results of a node. Raises Staged if that has to wait until the model runs, NeedsInputs."""
+        self.count += 1
+        if self.count > _MOST:
+            raise UsageError(f"the model has more than {_MOST} nodes after unrolling its loops")
+        if scope.depth > _DEEPEST:
+            raise UsageError(f"functions and subgraphs are nested more than {_DEEPEST} deep")
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         try:
             if domain == "" and proto.op_type in STRUCTURES:
@@ -167,33 +186,45 @@ class Importer:
         if lowering is None:
             function = self._function(proto, domain, opset, scope)
             if function is None:
-                refuse(proto, "no kernel is known for this operator" + (f" of domain '{domain}'" if domain else ""))
+                return self._without_kernel(proto, domain, opset, scope)
             return self.call(proto, function, scope)
-        count = len(self.builder.operations)
+        if any(is_foreign(scope.find(name)) for name in proto.input):
+            return self._without_kernel(proto, domain, opset, scope)
+        count = len(self.builder.operations), len(self.steps)
         try:
             return self._lowered(proto, domain, opset, lowering, scope)
         except InvalidNode:
             raise
         except UnsupportedNode:
-            del self.builder.operations[count:]
+            self._forget(*count)
             function = self._function(proto, domain, opset, scope)
+            if function is None and self._is_foreign(proto, domain, opset, scope):
+                return self._without_kernel(proto, domain, opset, scope)
             if function is None:
                 raise
             try:
                 return self.call(proto, function, scope)
             except UsageError:
-                del self.builder.operations[count:]
+                self._forget(*count)
         return self._lowered(proto, domain, opset, lowering, scope)
 
-    def _lowered(
-        self, proto: NodeProto, domain: str, opset: int, lowering: Lowering, scope: Scope
-    ) -> tuple[Operand, ...]:
+    def _forget(self, operations: int, steps: int) -> None:
+        """Drop all operations and steps after the first ones."""
+        del self.builder.operations[operations:], self.steps[steps:]
+
+    def _operands(self, proto: NodeProto, scope: Scope) -> list[Operand | None]:
         operands: list[Operand | None] = []
         for name in proto.input:
             value = scope.find(name)
             if isinstance(value, list):
                 refuse(proto, f"operand '{name}' is a sequence")
             operands.append(value)
+        return operands
+
+    def _lowered(
+        self, proto: NodeProto, domain: str, opset: int, lowering: Lowering, scope: Scope
+    ) -> Sequence[Operand | None]:
+        operands = self._operands(proto, scope)
         schema, called = definition(proto.op_type, opset, domain), _called(proto, scope)
         wrong = None if schema is None else defect(called, schema, operands)
         try:
@@ -201,23 +232,66 @@ class Importer:
                 values = {each.name: python_value(each) for each in called.attribute}
                 node = Node(proto.op_type, domain, title_of(proto), opset, (), tuple(proto.output), values)
                 return self.apply(proto, _lower(node, lowering), operands)
+        except NeedsValue as needed:
+            if schema is None or domain or proto.op_type not in AT_RUN_TIME:
+                self.need(operands[needed.operand], proto)
+                raise
+            reason = (
+                f"no kernel takes its operand '{proto.input[needed.operand]}', which is computed when the model runs"
+            )
+            return self._in_numpy(called, schema, opset, operands, reason)
         except UsageError:
             if wrong is None:
                 raise
         raise InvalidNode(f"{named(proto)}: {wrong.reason}")
 
+    def _without_kernel(self, proto: NodeProto, domain: str, opset: int, scope: Scope) -> Sequence[Operand | None]:
+        """The results of a node without lowering and function, or of types that kernels do not have."""
+        reason = "no kernel is known for this operator" + (f" of domain '{domain}'" if domain else "")
+        schema, called = definition(proto.op_type, opset, domain), _called(proto, scope)
+        if schema is None or proto.op_type in RANDOM:
+            refuse(proto, reason)
+        if lowering_of(proto.op_type, domain, opset) is not None:
+            reason = "no kernel takes or makes elements of its types"
+        return self._in_numpy(called, schema, opset, self._operands(proto, scope), reason)
+
+    def _is_foreign(self, proto: NodeProto, domain: str, opset: int, scope: Scope) -> bool:
+        """Whether the results of a valid node are of types that kernels do not have."""
+        schema, called = definition(proto.op_type, opset, domain), _called(proto, scope)
+        operands = self._operands(proto, scope)
+        if schema is None or defect(called, schema, operands) is not None:
+            return False
+        types = inferred(called, schema, operands)
+        return any(is_foreign(result_of(name, types.get(name))) for name in proto.output if name)
+
+    def _in_numpy(
+        self, proto: NodeProto, schema: Any, opset: int, operands: Sequence[Operand | None], reason: str
+    ) -> Sequence[Operand | None]:
+        """The results of a node that NumPy computes: when the model runs, or now if all operands are known."""
+        if (wrong := defect(proto, schema, operands)) is not None:
+            raise InvalidNode(f"{named(proto)}: {wrong.reason}")
+        given = {name: each for name, each in zip(proto.input, operands, strict=True) if each is not None}
+        types = inferred(proto, schema, operands)
+        results = [result_of(name, types.get(name)) if name else None for name in proto.output]
+        step = NumpyStep(
+            named(proto), reason, operands_of(operands), results, given, NumpyStep.evaluator_of(proto, opset)
+        )
+        if step.tensors:
+            self.add(step)
+            return results
+        found = iter(step.compute({name: np.asarray(each) for name, each in given.items()}))
+        return [next(found) if name else None for name in proto.output]
+
     def apply(self, proto: NodeProto, lower: Lower, operands: Sequence[Operand | None]) -> tuple[Operand, ...]:
-        """The results of an operation for a node. Raises NeedsInputs, UnsupportedNode."""
-        try:
-            return self.builder.apply(proto.op_type, lower, operands, list(proto.output))
-        except NeedsValue as needed:
-            self.need(operands[needed.operand], proto)
-            raise
+        """The results of an operation for a node. Raises NeedsValue, UnsupportedNode."""
+        return self.builder.apply(proto.op_type, lower, operands, list(proto.output))
 
     def need(self, value: Item, proto: NodeProto) -> Known:
-        """A value that must be known. Raises NeedsInputs if it is not."""
+        """A value that must be known. Raises NeedsInputs if it is an input, Staged if it is computed."""
         if isinstance(value, Tensor):
-            raise NeedsInputs(value.sources, named(proto), computed=value.memory not in self.builder.inputs)
+            if value.memory in self.builder.inputs:
+                raise NeedsInputs(value.memory.name, named(proto))
+            raise Staged(named(proto), "it needs a value that is computed when the model runs", value)
         if value is None or isinstance(value, list):
             refuse(proto, "an operand is absent, or a sequence")
         return value
@@ -232,21 +306,15 @@ class Importer:
         inner = Scope(opsets, values, None, attributes, scope.depth + 1)
         wanted = [name for name, given in zip(function.output, proto.output, strict=False) if given]
         try:
-            self.walk(function.node, wanted, inner)
+            found = dict(zip(wanted, self.inline(proto, function.node, wanted, inner), strict=True))
         except UnsupportedNode as error:
             refuse(proto, f"its function is not supported: {error}")
-        return [inner.find(name) if name in wanted else None for name in function.output]
+        return [found.get(name) for name in function.output]
 
     def subgraph(self, graph: GraphProto, scope: Scope, arguments: Sequence[Item]) -> list[Item]:
-        """The results of a subgraph, which sees the values around it."""
-        if len(graph.input) != len(arguments):
-            raise UsageError(f"its subgraph takes {len(graph.input)} values, not {len(arguments)}")
-        values: dict[str, Item] = {each.name: array_of(each) for each in graph.initializer}
-        values |= {each.name: value for each, value in zip(graph.input, arguments, strict=True)}
-        inner = scope.inner(values)
-        names = [output.name for output in graph.output]
-        self.walk(graph.node, names, inner)
-        return [inner.find(name) for name in names]
+        """The results of a subgraph, which sees the values around it. Raises Staged."""
+        inner = inner_scope(graph, scope, arguments)
+        return self.walk(graph.node, [output.name for output in graph.output], inner)
 
     def _own_function(self, proto: NodeProto, domain: str) -> FunctionProto | None:
         """The function of the model that a node calls; it goes before operators of the same name."""
@@ -331,6 +399,9 @@ def _lower(node: Node, lowering: Callable[[Node], Value | Sequence[Value]]) -> L
         results = cast("tuple[Value, ...]", (made,) if is_one else tuple(made))
         if len(results) < max((n for n, name in enumerate(node.outputs, 1) if name), default=0):
             given.refuse(f"only the first {len(results)} of its results are computed")
+        for each in results:
+            if is_foreign(each):
+                given.refuse(f"kernels have no elements of type {kind_of(np.asarray(each).dtype)}")
         constants = [(handle, cast("Known", given.inputs[n])) for n, handle in given.constants.items()]
         return Lowered(results, tuple(constants))
 

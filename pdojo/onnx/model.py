@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,25 +15,27 @@ from onnx import ModelProto
 from pdojo.backends.calling.arguments import matched
 from pdojo.backends.calling.tensors import array_of, is_tensor
 from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 from pdojo.model.compiled import CompiledModel, described_machine
-from pdojo.model.element_types import element_type, numpy_type
-from pdojo.model.graph import Known
+from pdojo.model.element_types import numpy_type
+from pdojo.model.graph import Known, Operand, Tensor
 from pdojo.model.model import Model
-from pdojo.onnx.importing import NeedsInputs, import_graph
+from pdojo.onnx.explaining import Explanation, PartReport, Watched
+from pdojo.onnx.importing import import_graph, whole_graph
+from pdojo.onnx.kept import Kept
+from pdojo.onnx.kinds import kind_of
 from pdojo.onnx.operators.registry import UnsupportedNode
 from pdojo.onnx.protos import declared_type, read_model
+from pdojo.onnx.regions import Compiler, Engine, Interpreter, placed, value_of
+from pdojo.onnx.scope import NeedsInputs
+from pdojo.onnx.stages import LARGEST, Frame
 
 if TYPE_CHECKING:
     from pdojo.search.database import Database
 
 Outputs: TypeAlias = Any
 """The array of the only output, or a tuple."""
-_T = TypeVar("_T")
-_MOST = 32
-"""Most specialisations that are kept; the oldest goes first."""
-_STATIC_BYTES = 1 << 20
-"""Most bytes of all inputs together for whose values a model is specialised."""
 
 
 @dataclass(frozen=True)
@@ -66,52 +66,57 @@ class Input:
             raise UsageError(f"input '{self.name}' has shape {array.shape}, the model takes {self.declared}")
 
 
-class _Kept(Generic[_T]):
-    """Values, keyed by key, a bounded number of them; several threads may ask at once."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[object, _T] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, key: object, make: Callable[[], _T]) -> _T:
-        """The value of a key, made if there is none."""
-        with self._lock:
-            if key not in self._known:
-                self._known[key] = make()
-                while len(self._known) > _MOST:
-                    self._known.popitem(last=False)
-            self._known.move_to_end(key)
-            return self._known[key]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Specialisation:
     """A model for inputs of certain shapes, and for certain values of the static inputs."""
 
-    key: object
-    """The shapes and values that it was made for; equal for equal models."""
-    model: Model
-    inputs: dict[str, Known]
-    """The arrays that it takes, contiguous, keyed by name."""
+    frame: Frame
+    inputs: Mapping[str, Tensor]
+    """The tensors of the inputs that have elements and are not static, keyed by name."""
+    model: Model | None
+    """The kernels of a model without steps; None for others."""
+
+    def only_kernels(self) -> Model:
+        """The kernels of a model without steps. Raises UnsupportedNode for others."""
+        if self.model is not None:
+            return self.model
+        title, reason = self.frame.first.obstacle
+        raise UnsupportedNode(
+            f"{title}: {reason}, and so the model is no single graph of kernels; `explain` tells more"
+        )
+
+    def arrays(self, given: Mapping[str, Known]) -> dict[str, Known]:
+        """The input arrays that are not static, contiguous, keyed by name."""
+        return {n: np.ascontiguousarray(given[n]).reshape(tensor.shape) for n, tensor in self.inputs.items()}
+
+    def run(self, given: Mapping[str, Known], engine: Engine) -> Outputs:
+        """The outputs for input arrays, keyed by name, as an engine computes them."""
+        values = {self.inputs[name]: placed(array) for name, array in self.arrays(given).items()}
+        others, outputs = list(values.values()), list[Known]()
+        for item in self.frame.run(values, engine):
+            array = value_of(cast("Operand", item), values)
+            is_shared = not isinstance(item, Tensor) or any(np.may_share_memory(array, other) for other in others)
+            outputs.append(array.copy() if is_shared else array)
+            others.append(array)
+        return _single(outputs)
 
 
 class OnnxModel:
     """A model of an ONNX file, made by `load`. It is specialised for the shapes of the inputs when it first sees them.
 
-    A node that needs the value of an operand, such as the shape of a Reshape, makes the inputs that this value depends
-    on *static*: the model is then specialised for their values too. A value that is computed from floating-point inputs
-    makes them static with `static_floats` only, and is an error without.
+    A node that needs the value of an input, such as the scales of a Resize, makes this input *static*: the model is
+    then specialised for its value too. What else is computed when the model runs, such as conditions and indices,
+    makes nodes steps between kernels.
     """
 
-    def __init__(self, proto: ModelProto, *, static_floats: bool = False) -> None:
+    def __init__(self, proto: ModelProto) -> None:
         self.proto = proto
-        self._static_floats = static_floats
         self.name = proto.graph.name or "model"
         given = {each.name for each in proto.graph.initializer}
         self.inputs = tuple(_declared(each) for each in proto.graph.input if each.name not in given)
         self.outputs = tuple(each.name for each in proto.graph.output)
         self._static: dict[str, str] = {}
-        self._models: _Kept[Model] = _Kept()
+        self._models: Kept[Specialisation] = Kept()
         self._compiled: CallableOnnxModel | None = None
 
     @property
@@ -124,28 +129,37 @@ class OnnxModel:
 
         Raises UnsupportedNode for a node without kernel, UsageError for arrays that do not fit or an invalid model.
         """
-        return self.prepare(*arrays, **named).model
-
-    def prepare(self, /, *arrays: Any, **named: Any) -> Specialisation:
-        """The model for these inputs, with the arrays that it takes. Raises the errors of `specialise`."""
-        given = self._given(arrays, named)
-        key, model = self._specialised(given)
-        inputs = {t.name: np.ascontiguousarray(given[t.name]).reshape(t.shape) for t in model.inputs}
-        return Specialisation(key, model, inputs)
+        return self.specialised(self.given(arrays, named)).only_kernels()
 
     def run(self, /, *arrays: Any, **named: Any) -> Outputs:
         """The outputs for input arrays in the order of `inputs`, or by name; compiled with the pass at first use.
 
-        Raises the errors of `specialise`.
+        Raises UnsupportedNode for a node that is neither kernel nor step, UsageError as `specialise`.
         """
+        return self._callable()(*arrays, **named)
+
+    def explain(self, /, *arrays: Any, **named: Any) -> Explanation:
+        """The parts of a call for these inputs: kernels, and steps with reasons. Raises the errors of `run`."""
+        return self._callable().explain(*arrays, **named)
+
+    def kernels(self, /, *arrays: Any, **named: Any) -> tuple[KernelOp, ...]:
+        """The different kernels of the model, before any moves, and those that ran if it has steps."""
+        given = self.given(arrays, named)
+        found = self.specialised(given)
+        return found.model.kernels if found.model is not None else self.compile(tune="none").explain(**given).kernels
+
+    def _callable(self) -> CallableOnnxModel:
         if self._compiled is None:
             self._compiled = self.compile()
-        return self._compiled(*arrays, **named)
+        return self._compiled
 
     def interpret(self, /, *arrays: Any, **named: Any) -> Outputs:
-        """The outputs as the reference interpreter computes them. Raises the errors of `specialise`."""
-        found = self.prepare(*arrays, **named)
-        return _single(found.model.interpret(**found.inputs))
+        """The outputs as the reference interpreter computes them. Raises the errors of `run`."""
+        given = self.given(arrays, named)
+        found = self.specialised(given)
+        if found.model is not None:
+            return _single(found.model.interpret(**found.arrays(given)))
+        return found.run(given, Interpreter())
 
     def compile(
         self,
@@ -169,7 +183,7 @@ class OnnxModel:
             self, lambda model: model.compile(described, tune=tune, scheduler=scheduler, threads=threads)
         )
 
-    def _given(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Known]:
+    def given(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Known]:
         """The input arrays, keyed by name, checked."""
         found = matched(self.name, [each.name for each in self.inputs], arrays, named)
         missing = [each.name for each in self.inputs if each.name not in found]
@@ -181,8 +195,8 @@ class OnnxModel:
             each.check(given[each.name], sizes)
         return given
 
-    def _specialised(self, given: Mapping[str, Known]) -> tuple[object, Model]:
-        """The model for these inputs, with its key."""
+    def specialised(self, given: Mapping[str, Known]) -> Specialisation:
+        """The model for checked input arrays, keyed by name. Raises the errors of `specialise`."""
         while True:
             static = frozenset(self._static)
             key = tuple(
@@ -190,33 +204,29 @@ class OnnxModel:
                 for name, array in given.items()
             )
             try:
-                return key, self._models.get(key, partial(self._model, given, static))
+                return self._models.get(key, partial(self._model, given, static))
             except NeedsInputs as needed:
                 self._make_static(needed, given, static)
 
     def _make_static(self, needed: NeedsInputs, given: Mapping[str, Known], known: frozenset[str]) -> None:
-        """Make the inputs static that a specialisation for the values of `known` needs; another thread may have."""
-        floats = [name for name in needed.names - known if given[name].dtype.kind not in "biu"]
-        if needed.computed and floats and not self._static_floats:
+        """Make the input static that a specialisation for the values of `known` needs; another thread may have."""
+        size = sum(given[name].nbytes for name in {needed.name, *known})
+        if size > LARGEST:
             raise UnsupportedNode(
-                f"{needed.node}: it needs a value that is computed from {_listed(floats)} when the model runs, and no "
-                "kernel takes one; with load(..., static_floats=True) the model is made anew for every input"
+                f"{needed.node}: it needs the value of '{needed.name}' before the model runs, which with those of "
+                f"other nodes is {size} bytes; models are specialised for up to {LARGEST}"
             ) from None
-        size = sum(given[name].nbytes for name in needed.names | known)
-        if needed.names <= known or size > _STATIC_BYTES:
-            raise UnsupportedNode(
-                f"{needed.node}: it needs the values of {_listed(needed.names)} before the model runs, "
-                f"which are {size} bytes; models are specialised for up to {_STATIC_BYTES}"
-            ) from None
-        for name in needed.names:
-            self._static.setdefault(name, needed.node)
+        self._static.setdefault(needed.name, needed.node)
 
-    def _model(self, given: Mapping[str, Known], static: frozenset[str]) -> Model:
+    def _model(self, given: Mapping[str, Known], static: frozenset[str]) -> Specialisation:
         inputs = {
-            name: array.copy() if name in static else (_element(name, array), array.shape)
+            name: array.copy() if name in static else (kind_of(array.dtype), array.shape)
             for name, array in given.items()
         }
-        return Model.of(import_graph(self.proto, inputs))
+        frame = import_graph(self.proto, inputs)
+        graph = whole_graph(frame)
+        tensors = {tensor.name: tensor for tensor in frame.first.stage.builder.inputs}
+        return Specialisation(frame, tensors, None if graph is None else Model.of(graph))
 
     def __repr__(self) -> str:
         return f"<OnnxModel {self.name}, {len(self.proto.graph.node)} nodes>"
@@ -228,34 +238,57 @@ class CallableOnnxModel:
     def __init__(self, model: OnnxModel, compile_: Callable[[Model], CompiledModel]) -> None:
         self.model = model
         self._compile = compile_
-        self._compiled: _Kept[CompiledModel] = _Kept()
+        self._compiled: Kept[CompiledModel] = Kept()
+        self._steps = Compiler(compile_)
 
     def __call__(self, /, *arrays: Any, **named: Any) -> Outputs:
         """The outputs for input arrays in the order of the model's inputs, or by name."""
-        compiled, inputs = self.prepare(*arrays, **named)
-        return compiled(**inputs)
+        given = self.model.given(arrays, named)
+        found = self.model.specialised(given)
+        if found.model is None:
+            return found.run(given, self._steps)
+        return self._of(found)(**found.arrays(given))
 
     def prepare(self, /, *arrays: Any, **named: Any) -> tuple[CompiledModel, dict[str, NDArray[Any]]]:
-        """The compiled model for inputs of these shapes, and the arrays that it takes, keyed by name."""
-        found = self.model.prepare(*arrays, **named)
-        return self._compiled.get(found.key, lambda: self._compile(found.model)), found.inputs
+        """The compiled model for inputs of these shapes, and the arrays that it takes, keyed by name.
+
+        Raises UnsupportedNode for a model with steps.
+        """
+        given = self.model.given(arrays, named)
+        found = self.model.specialised(given)
+        found.only_kernels()
+        return self._of(found), found.arrays(given)
+
+    def _of(self, found: Specialisation) -> CompiledModel:
+        return self._compiled.get(found, lambda: self._compile(found.only_kernels()))
+
+    def check_memory(self) -> None:
+        """Run all kernels that are compiled as `CompiledModel.check_memory` does, and raise its errors."""
+        for each in [*self._compiled.values, *self._steps.values]:
+            each.check_memory()
+
+    def explain(self, /, *arrays: Any, **named: Any) -> Explanation:
+        """The parts of a call for these inputs, after one that compiles. Raises the errors of a call."""
+        given = self.model.given(arrays, named)
+        self(**given)
+        found = self.model.specialised(given)
+        if found.model is None:
+            watched = Watched(self._steps)
+            found.run(given, watched)
+            return Explanation(tuple(watched.reports.values()), self.model.static)
+        compiled, inputs = self._of(found), found.arrays(given)
+        seconds = sum(compiled.profile(**inputs))
+        report = replace(PartReport.of_model(found.model), runs=1, seconds=seconds)
+        return Explanation((report,), self.model.static)
 
 
-def load(source: str | os.PathLike[str] | bytes | ModelProto, *, static_floats: bool = False) -> OnnxModel:
+def load(source: str | os.PathLike[str] | bytes | ModelProto) -> OnnxModel:
     """The model of an ONNX file, of the bytes of one, or of a message.
 
     Nothing in the file is executed; external data is read from the folder of the file only. Raises UsageError for a
     missing or invalid file. Nodes without kernel are found when the model is specialised.
-
-    `static_floats` permits branches, indices and shapes that are computed from floating-point inputs: the model is then
-    specialised for the values of these inputs, and made anew for other values, which takes much longer than a call.
     """
-    return OnnxModel(read_model(source), static_floats=static_floats)
-
-
-def _listed(names: Iterable[str]) -> str:
-    """Inputs in a message."""
-    return ", ".join(f"'{name}'" for name in sorted(names))
+    return OnnxModel(read_model(source))
 
 
 def _array(name: str, value: Any) -> Known:
@@ -264,16 +297,10 @@ def _array(name: str, value: Any) -> Known:
         array = array_of(value, name)
         return array.view(numpy_type("bf16")) if str(value.dtype) == "torch.bfloat16" else array
     try:
-        return np.asarray(value)
+        array = np.asarray(value)
+        return array.astype(object) if array.dtype.kind in "US" else array
     except (TypeError, ValueError, RuntimeError) as error:
         raise UsageError(f"input '{name}' is no array: {error}") from None
-
-
-def _element(name: str, array: Known) -> str:
-    try:
-        return element_type(array.dtype)
-    except UsageError as error:
-        raise UsageError(f"input '{name}' is not supported: {error}") from None
 
 
 def _single(outputs: Sequence[Known]) -> Outputs:

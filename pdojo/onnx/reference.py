@@ -1,26 +1,32 @@
-"""ONNX's reference evaluator, with operators that it computes wrongly: old versions of Softmax, and LRN."""
+"""ONNX's reference evaluator, with operators that it lacks or computes wrongly: old versions of Softmax, and others."""
 
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops import op_non_max_suppression
+
+from pdojo.onnx.reference_indexing import GatherElements, GatherND, Scatter, ScatterElements, ScatterND
 
 
 def reference(model: ModelProto) -> ReferenceEvaluator:
     """The reference evaluator of a model.
 
     The evaluator of onnx 1.23 gives Softmax, LogSoftmax and Hardmax their meaning since version 13 in all versions, and
-    LRN normalises as many channels as there are images.
+    LRN normalises as many channels as there are images. NonMaxSuppression takes no numbers, only arrays of one.
+    GatherElements is wrong for axes of more than 64 elements, other gathers and scatters are loops of Python, and the
+    old Scatter is missing.
     """
     versions = {each.domain: each.version for each in model.opset_import}
     old = versions.get("", versions.get("ai.onnx", 1)) < 13
-    return ReferenceEvaluator(model, new_ops=[LRN, Softmax, LogSoftmax, Hardmax] if old else [LRN])
+    new: list[type[OpRun]] = [LRN, NonMaxSuppression, GatherElements, GatherND, Scatter, ScatterElements, ScatterND]
+    return ReferenceEvaluator(model, new_ops=[*new, *([Softmax, LogSoftmax, Hardmax] if old else [])])
 
 
 class LRN(OpRun):
@@ -36,6 +42,17 @@ class LRN(OpRun):
             first = max(0, channel - (size - 1) // 2)
             sums[:, channel] = (x[:, first : channel + size // 2 + 1] ** 2).sum(axis=1)
         return (x / (bias + alpha / size * sums) ** beta,)
+
+
+class NonMaxSuppression(op_non_max_suppression.NonMaxSuppression):
+    """The boxes that no better one overlaps."""
+
+    op_domain = ""
+
+    def _run(self, *operands: Any, **attributes: Any) -> tuple[NDArray[Any]]:
+        boxes, scores, *limits = operands
+        given = [None if each is None else np.reshape(each, -1) for each in limits]
+        return cast("Any", super())._run(boxes, scores, *given, **attributes)
 
 
 class _Old(OpRun):

@@ -242,10 +242,10 @@ def read_odd(data: bytes) -> None:
 
     proto = ModelProto.FromString(data)
     try:
-        model = models.load(data, static_floats=True)
+        model = models.load(data)
         generator = np.random.default_rng(0)
         arrays = [values(generator, cast("list[int]", list(each.shape or ())), each.dtype) for each in model.inputs]
-        model.specialise(*arrays)
+        model.specialised(model.given(arrays, {}))
     except PdojoError as error:
         problem = unclear(error, proto)
         if problem is not None:

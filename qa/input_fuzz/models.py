@@ -44,14 +44,14 @@ def read_model(data: bytes) -> None:
     """Load and specialise a model. Raises PdojoError if it is refused."""
     from pdojo import onnx as models
 
-    model = models.load(data, static_floats=True)
+    model = models.load(data)
     arrays: list[Any] = []
     for each in model.inputs:
         shape = [extent if isinstance(extent, int) else 2 for extent in each.shape or ()]
         if any(extent < 0 for extent in shape) or np.prod(shape, dtype=float) > _LARGEST_INPUT:
             raise UsageError(f"input '{each.name}' is too large for this test")
         arrays.append(np.ones(shape, each.dtype))
-    model.specialise(*arrays)
+    model.specialised(model.given(arrays, {}))
 
 
 def _node(model: ModelProto, random: Random) -> NodeProto:

@@ -60,17 +60,44 @@ def onnx_operators() -> str:
     """The operators of ONNX with what pdojo makes of their nodes."""
     from onnx import defs
 
-    from pdojo.onnx.control_flow import STRUCTURES
     from pdojo.onnx.operators.registry import registered
 
     known, functions = {name for _, name in registered()}, functions_of(NODES)
     names = {each.name for each in defs.get_all_schemas() if not each.domain and not each.deprecated} | known
-    status = {name: "kernel" if name in known else "known values" if name in STRUCTURES else "no" for name in names}
+    status = {name: _status(name, lowered=name in known) for name in sorted(names)}
     counts = Counter(status.values())
-    said = f"{counts['kernel']} operators are lowered, {counts['known values']} decide which nodes there are, and "
-    lines = [f"{said}{counts['no']} are not supported.", "", "| operator | status | functions |", "| --- | --- | --- |"]
-    lines += [f"| {name} | {status[name]} | {', '.join(functions.get(name, []))} |" for name in sorted(names)]
+    lowered = counts["kernel"] + counts[_EITHER]
+    lines = [
+        f"{lowered} operators are lowered, {counts[_EITHER]} of which NumPy computes at indices that are computed, "
+        f"as it does {counts['NumPy']} others.",
+        f"{counts['step']} choose or repeat graphs, {counts['known values']} take known values, {counts['function']} "
+        f"is a function of others, and {counts['no']} are not supported.",
+        "",
+        "| operator | status | functions |",
+        "| --- | --- | --- |",
+    ]
+    lines += [f"| {name} | {each} | {', '.join(functions.get(name, []))} |" for name, each in status.items()]
     return "\n".join(lines) + "\n"
+
+
+_EITHER = "kernel, or NumPy"
+
+
+def _status(name: str, *, lowered: bool) -> str:
+    """The treatment of an operator of ONNX."""
+    from onnx import defs
+
+    from pdojo.onnx.control_flow import STRUCTURES
+    from pdojo.onnx.definitions import definition
+    from pdojo.onnx.steps import AT_RUN_TIME, RANDOM
+
+    if lowered:
+        return _EITHER if name in AT_RUN_TIME else "kernel"
+    if name in STRUCTURES:
+        return "step" if name in ("If", "Loop", "Scan") else "known values"
+    schema = definition(name, defs.onnx_opset_version(), "")
+    is_function = schema.has_function or schema.has_context_dependent_function
+    return "no" if name in RANDOM else "function" if is_function else "NumPy"
 
 
 def torch_operators() -> str:

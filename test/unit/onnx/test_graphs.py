@@ -69,7 +69,7 @@ def test_a_network_with_symbolic_extents_is_specialised_for_each_shape() -> None
         model.run(numbers(5, 8).astype(np.float64))
 
 
-def test_shapes_that_are_operands_make_their_inputs_static() -> None:
+def test_shapes_that_are_computed_are_found_out_while_the_model_runs() -> None:
     proto = model_of("""
     reshaped (float[2, 6] x, int64[n] shape) => (float[a, b] y) {
       two = Constant <value = int64 {2}> ()
@@ -81,7 +81,16 @@ def test_shapes_that_are_operands_make_their_inputs_static() -> None:
     model = load(proto)
     assert model.run(numbers(2, 6), np.array([8, 6])).shape == (4, 3)
     assert model.run(numbers(2, 6), np.array([24, 2])).shape == (12, 1)
-    assert len(model.specialise(numbers(2, 6), np.array([8, 6])).inputs) == 1
+    assert not model.static
+    with pytest.raises(UnsupportedNode, match=r"^node 'r' \(Reshape\): it needs a value that is computed"):
+        model.specialise(numbers(2, 6), np.array([8, 6]))
+
+
+def test_shapes_that_are_inputs_are_static() -> None:
+    model = load(model_of("m (float[2, 6] x, int64[n] s) => (float[a, b] y) { r = Reshape (x, s) y = Relu (r) }"))
+    assert model.run(numbers(2, 6), np.array([4, 3])).shape == (4, 3)
+    assert model.static == {"s": "node 'r' (Reshape)"}
+    assert len(model.specialise(numbers(2, 6), np.array([3, 4])).inputs) == 1
 
 
 def test_threads_may_make_the_same_input_static_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ def test_models_without_kernels_are_not_called_right(tmp_path: Path, capsys: pyt
         assert "no kernels, and nothing to check or time" in printed
         assert "right" not in printed
         assert "pdojo median" not in printed
-        assert ("static: input 'i'; node 'y' (Gather) needs its value" in printed) == ("Gather" in text)
+        assert ("step: node 'y' (Gather); no kernel takes its operand 'i'" in printed) == ("Gather" in text)
         assert tune([path]) == 2
         assert "no kernels" in capsys.readouterr().err
 
