@@ -12,19 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.backends.calling.arguments import CallArguments
-from pdojo.backends.calling.arrays import ALIGNMENT, AnyArray, aligned, aligned_empty
+from pdojo.backends.calling.arrays import ALIGNMENT, AnyArray, aligned, aligned_empty, parameters_of
 from pdojo.backends.llvm.executable import LoadedKernel, load
 from pdojo.backends.llvm.executable import compile as compile_kernel
+from pdojo.backends.llvm.objects import ObjectCode
 from pdojo.backends.measure.arrays import ArraySet, random_inputs
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine as machine_named
-from pdojo.dialect.notation import print_notation
+from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.model.compiling import KernelRequest, compile_kernels
 from pdojo.model.element_types import memory_of, numpy_type
 from pdojo.model.graph import Known, Operand, Tensor, dtype_of
 from pdojo.model.kernels import Step
+from pdojo.model.sized_programs import Chosen, SizedPrograms
 from pdojo.passes.scheduled_kernel import PASS, Scheduler, assume_alignment
 
 if TYPE_CHECKING:
@@ -39,13 +42,26 @@ def compile_model(
     scheduler: Scheduler | None,
     threads: int | None,
     cached: bool,
+    programs: SizedPrograms | None,
 ) -> CompiledModel:
     """The work of `Model.compile`."""
     described = described_machine(machine, tune, threads)
     requests = [_request(kernel, described, tune, scheduler) for kernel in model.kernels]
-    codes = compile_kernels(requests, cached=cached)
-    loaded = {kernel: load(kernel, code, described.threads) for kernel, code in zip(model.kernels, codes, strict=True)}
+    chosen = [Chosen(request) for request in requests] if programs is None else programs.choose(requests)
+    codes = compile_kernels([each.request for each in chosen], cached=cached)
+    loaded = {
+        kernel: _loaded(kernel, each, code, described.threads)
+        for kernel, each, code in zip(model.kernels, chosen, codes, strict=True)
+    }
     return CompiledModel(model, [loaded[step.kernel] for step in model.calls])
+
+
+def _loaded(kernel: KernelOp, chosen: Chosen, code: ObjectCode, threads: int) -> LoadedKernel:
+    """The code of a kernel, or of one with sizes at the values that make it this kernel."""
+    if not chosen.sizes:
+        return load(kernel, code, threads)
+    (sized,) = parse_notation(chosen.request.text)
+    return load(sized, code, threads).at(chosen.sizes, parameters_of(nest_of(kernel)))
 
 
 def described_machine(machine: Machine | str | None, tune: str, threads: int | None) -> Machine:
@@ -87,7 +103,7 @@ class CompiledModel:
         self._slots: dict[object, int] = {}
         """The place of each array in the list of addresses; the key is a tensor, or the identity of a constant."""
         self._steps = [self._step(*call) for call in zip(model.calls, executables, strict=True)]
-        self._calls = [(executable.run_at, _getter(slots)) for executable, slots in self._steps]
+        self._calls = [(executable.run_at, _getter(slots, executable.given)) for executable, slots in self._steps]
         self._written = model.results
         self._apart = self._places_apart()
         """Of each array outside the block: its place among addresses and among arguments, and its offset."""
@@ -105,7 +121,7 @@ class CompiledModel:
         def timed(addresses: list[int]) -> None:
             for executable, slots in self._steps:
                 start = perf_counter()
-                executable.run_at([addresses[slot] for slot in slots])
+                executable.run_at([*(addresses[slot] for slot in slots), *executable.given])
                 seconds.append(perf_counter() - start)
 
         self._called(arrays, named, timed)
@@ -257,9 +273,11 @@ class CompiledModel:
         return f"<CompiledModel {self.model.name}({', '.join(rows)})>"
 
 
-def _getter(slots: Sequence[int]) -> Callable[[list[int]], Sequence[int]]:
-    """From a list to its elements at some places."""
-    return itemgetter(*slots) if len(slots) > 1 else lambda addresses: [addresses[slot] for slot in slots]
+def _getter(slots: Sequence[int], given: Sequence[int]) -> Callable[[list[int]], Sequence[int]]:
+    """From a list to its elements at some places, and the values of sizes."""
+    if given or len(slots) < 2:
+        return lambda addresses: [*(addresses[slot] for slot in slots), *given]
+    return itemgetter(*slots)
 
 
 def _known(operand: Operand) -> Known:

@@ -22,6 +22,7 @@ from pdojo.model.compiled import CompiledModel, described_machine
 from pdojo.model.element_types import element_type, numpy_type
 from pdojo.model.graph import Known
 from pdojo.model.model import Model
+from pdojo.model.sized_programs import SizedPrograms
 from pdojo.onnx.importing import NeedsInputs, import_graph
 from pdojo.onnx.operators.registry import UnsupportedNode
 from pdojo.onnx.protos import declared_type, read_model
@@ -165,8 +166,10 @@ class OnnxModel:
             from pdojo.search.tuning.known import best_known
 
             scheduler = best_known(database)
+        programs = SizedPrograms()
         return CallableOnnxModel(
-            self, lambda model: model.compile(described, tune=tune, scheduler=scheduler, threads=threads)
+            self,
+            lambda model: model.compile(described, tune=tune, scheduler=scheduler, threads=threads, programs=programs),
         )
 
     def _given(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Known]:

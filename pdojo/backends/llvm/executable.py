@@ -108,7 +108,9 @@ class LoadedKernel:
     constants: Constants | None = None
     """The computation of constant temporaries; None if there are none. `code` is the rest of the kernel."""
     sizes: tuple[Size, ...] = ()
-    """The sizes that calls determine: by the shapes of arrays, or by name (`kernel(x, N=5)`)."""
+    """The sizes of the code. Calls determine them, by the shapes of arrays or by name (`kernel(x, N=5)`), unless `given`."""
+    given: tuple[int, ...] = ()
+    """The values of all sizes, if the kernel is one for these only (`at`)."""
     _workspaces: list[_Workspace] = field(default_factory=list["_Workspace"])
     """Workspaces that no running call uses."""
 
@@ -122,8 +124,8 @@ class LoadedKernel:
 
     def __call__(self, /, *arrays: AnyArray, **named: AnyArray) -> Outputs:
         """Run the kernel; raises UsageError, naming the array, if one does not fit."""
-        arguments = CallArguments.of(self.name, self.parameters, arrays, named, self.sizes)
-        self.run(self._memory(arguments.views), arguments.sizes)
+        arguments = CallArguments.of(self.name, self.parameters, arrays, named, () if self.given else self.sizes)
+        self.run(self._memory(arguments.views), arguments.sizes or None)
         return arguments.outputs
 
     @property
@@ -185,8 +187,12 @@ class LoadedKernel:
         The returned function runs the kernel on the arrays with almost no overhead. Nothing is copied: the bytes of
         constant inputs must not change as long as it is used.
         """
-        given = CallArguments.of(self.name, self.parameters, arrays, named, self.sizes)
-        return self.bound(self._memory(given.views), given.sizes)
+        given = CallArguments.of(self.name, self.parameters, arrays, named, () if self.given else self.sizes)
+        return self.bound(self._memory(given.views), given.sizes or None)
+
+    def at(self, values: Sequence[int], parameters: Sequence[Parameter]) -> LoadedKernel:
+        """The kernel for these values of its sizes only, with the interface that it then has."""
+        return replace(self, parameters=tuple(parameters), given=tuple(values), _workspaces=[])
 
     def bound(self, views: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None) -> Callable[[], None]:
         """A function that runs the code on checked arrays; sizes are by default those of the arrays' shapes."""
@@ -225,8 +231,8 @@ class LoadedKernel:
 
     def _sizes_of(self, views: Sequence[NDArray[Any]]) -> Sequence[int]:
         """The values of the sizes that the shapes of all arrays determine. Raises UsageError."""
-        if not self.sizes:
-            return ()
+        if not self.sizes or self.given:
+            return self.given
         extents = {p.name: p.extents for p in self.arguments}
         shapes = {p.name: view.shape for p, view in zip(self.arguments, views, strict=True)}
         return [*solve_sizes(self.name, self.sizes, extents, shapes, {}).values()]
