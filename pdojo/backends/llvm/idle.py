@@ -12,8 +12,9 @@ from math import prod
 from typing import TypeAlias
 
 from pdojo.backends.common.addresses import bind
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Expr, lookups_in, sizes_in
 from pdojo.dialect.attributes import Mapping as ScopeMapping
+from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest
 from pdojo.dialect.view.storage import accesses_of, physical_index, physical_shape
 
@@ -103,7 +104,9 @@ def _is_masked(leaf: Leaf, access: Access) -> bool:
 
 
 def _is_static(expression: Expr, leaf: Leaf) -> bool:
-    return all(leaf.chain[v].mapping in _STATIC for v in expression.variables())
+    """Whether unrolled and vector scopes alone determine an expression: no sizes, no indices of callers."""
+    is_known = not sizes_in([expression]) and all(isinstance(f.table, Table) for f in lookups_in([expression]))
+    return is_known and all(leaf.chain[v].mapping in _STATIC for v in expression.variables())
 
 
 def _guarding(leaf: Leaf) -> set[int]:

@@ -12,7 +12,6 @@ from xdsl.ir import SSAValue
 
 from pdojo.backends.llvm.code import POINTER, FunctionCode
 from pdojo.backends.llvm.control import NestCode
-from pdojo.backends.llvm.ops import SelectOp
 from pdojo.dialect.view.nest import Scope
 
 PIECES, COMMON = 16, 4
@@ -54,8 +53,9 @@ class ThreadShare:
         found = root.add(llvm.SExtOp(root.add(llvm.CallOp(function, return_type=i32)), i64))
         if self.alone is None:
             return found
-        is_alone = self.code.compare("ne", self.alone, self.code.integer(0))
-        return self.code.emit(SelectOp(is_alone, self.code.integer(alone), found))
+        # Outside of all loops, where other values are computed from it.
+        in_team = root.add(llvm.MulOp(found, root.add(llvm.SubOp(self.code.integer(1), self.alone))))
+        return root.add(llvm.AddOp(in_team, self.alone)) if alone else in_team
 
     def append(self, nest: NestCode, scope: Scope) -> None:
         """Append the code of the thread's iterations.
