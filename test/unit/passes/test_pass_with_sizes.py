@@ -65,9 +65,13 @@ def test_one_program_of_the_pass_serves_all_sizes() -> None:
         ("layernorm:1..300x1..70", [(1, 1), (3, 16), (17, 33), (300, 70)]),
         ("colsum:1..300x1..70", [(1, 1), (3, 16), (17, 33), (300, 70)]),
         ("conv:1x2x3x3..20x3..20x3", [(3, 3), (4, 20), (19, 7)]),
+        # Memory of each thread.
+        ("conv_transpose:16x8x4..64x1..40x32", [(4, 1), (33, 7)]),
+        # Masked stores at places that depend on the size.
+        ("argmin:64x8..128/8", [(8,), (72,)]),
     ],
 )
-def test_library_kernels_at_ranges(spec: str, shapes: list[tuple[int, int]]) -> None:
+def test_library_kernels_at_ranges(spec: str, shapes: list[tuple[int, ...]]) -> None:
     wanted = workload(spec)
     tuned = make_moves(wanted.instantiate(), host(), "heuristic").after
     lanes = [scope for scope in nest_of(tuned).scopes if scope.mapping is Mapping.VECTOR]
