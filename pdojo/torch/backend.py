@@ -21,6 +21,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 from pdojo.errors import UsageError
 from pdojo.model.compiled import CompiledModel
 from pdojo.model.model import Model
+from pdojo.model.sized_programs import SizedPrograms
 from pdojo.torch.checking import CheckedRegion
 from pdojo.torch.decompositions import decompositions
 from pdojo.torch.fallbacks import FallbackWarning, warn_of_failure
@@ -96,6 +97,8 @@ class CompiledGraph:
         """The time of the last call."""
         self._is_full = False
         self._symbolic = _has_symbols(module)
+        self._sized: dict[str, SizedPrograms] = {}
+        """The programs for all shapes, keyed by region."""
 
     def __call__(self, arguments: list[Any]) -> list[Any]:
         """The results of the graph."""
@@ -131,7 +134,8 @@ class CompiledGraph:
             return None
 
     def _compile(self, model: Model) -> CompiledModel:
-        return compile_tuned(model, self.options)
+        programs = self._sized.setdefault(model.name, SizedPrograms()) if self._symbolic else None
+        return compile_tuned(model, self.options, programs)
 
     def _check_constants(self, arguments: Sequence[Any]) -> None:
         """Forget what was made of constants that have changed."""
