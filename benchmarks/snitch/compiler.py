@@ -136,7 +136,7 @@ def compiled_outcome(compiler: Compiler, plain: KernelOp, machine: Machine, seed
         program = assemble(text, nest.name)
         # The workspace is always an argument.
         workspace = max(8, plan_memory(nest).shared_bytes)
-        source = SnitchSource(nest.name, text, tuple(p.name for p in parameters), workspace, _STACK)
+        source = SnitchSource(nest.name, text, tuple(p.name for p in parameters), (), workspace, _STACK)
         kernel = SimulatedKernel(source, program, parameters, configuration_of(machine))
         wanted = Simulation(MeasuredProgram.of(plain, machine), KernelReference(print_notation(plain)), seed)
         return judged(kernel, nest, wanted, lambda _: None)

@@ -14,11 +14,12 @@ from xdsl.utils.exceptions import VerifyException
 from pdojo.build.array import Array, define, is_whole
 from pdojo.build.graph import Computed, Definition, Loop, Operand, Read, Write, dtype_of, expressions, identity
 from pdojo.build.plan import Plan, needed, plan
-from pdojo.dialect.affine import Expr, lookups_in, var
+from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.attributes import Intent, Memory, Numerics
 from pdojo.dialect.canonical import canonicalize
 from pdojo.dialect.element_types import is_float
 from pdojo.dialect.functions import DTYPES, byte_width
+from pdojo.dialect.lookups import lookups_in
 from pdojo.dialect.names import name_problem
 from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp
 from pdojo.dialect.rewriting import build_op, place_guards

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import NamedTuple, NoReturn, TypeAlias
 
-from pdojo.dialect.table import IndexArray, Table
+from pdojo.dialect.table import Outside, Table
 from pdojo.errors import UnknownSize
 
 Extents: TypeAlias = Sequence[int]
@@ -52,6 +52,40 @@ class Div:
     def with_operands(self, operands: Sequence[Expr], extents: Extents) -> Expr:
         """The quotient of another numerator."""
         return floordiv(operands[0], self.divisor, extents)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexArray:
+    """An integer input whose entries index expressions may use: known at run time, within a range."""
+
+    name: str
+    dtype: str
+    """The element type: an integer, whose values are signed."""
+    extents: tuple[Expr, ...]
+    """The extents as expressions of sizes."""
+    low: int
+    """The least index, at least 0."""
+    last: Expr
+    """The greatest index, an expression of sizes, at least `low`."""
+    outside: Outside = Outside.REFUSED
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Least and greatest entry."""
+        return self.low, self.last.bounds(())[1]
+
+    def at(self, *_place: int) -> NoReturn:
+        """No value, as for `known`."""
+        raise UnknownSize(self._why)
+
+    @property
+    def known(self) -> NoReturn:
+        """No table: programs are evaluated for given indices (`pdojo.dialect.indices`). Raises UnknownSize."""
+        raise UnknownSize(self._why)
+
+    @property
+    def _why(self) -> str:
+        return f"the entries of '{self.name}' are known at run time only, so they cannot be tried"
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,48 +417,6 @@ def lookup(table: Table | IndexArray, place: Sequence[Expr], extents: Extents) -
         if low == high:
             return const(table.at(low))
     return Expr(0, ((Lookup(table, tuple(place)), 1),))
-
-
-def lookups_in(expressions: Iterable[Expr]) -> list[Lookup]:
-    """The lookups in expressions, each once, after the lookups inside it."""
-    found: dict[Lookup, None] = {}
-    for expression in expressions:
-        for atom, _ in expression.terms:
-            if not isinstance(atom, int):
-                found.update(dict.fromkeys(lookups_in(atom.operands)))
-            if isinstance(atom, Lookup):
-                found[atom] = None
-    return list(found)
-
-
-def sizes_in(expressions: Iterable[Expr]) -> list[Size]:
-    """The sizes in expressions, each once, in the order of their keys."""
-    found: set[Size] = set()
-    parts = list(expressions)
-    while parts:
-        for atom, _ in parts.pop().terms:
-            if isinstance(atom, Size):
-                found.add(atom)
-            elif not isinstance(atom, int):
-                parts += atom.operands
-    return sorted(found, key=lambda size: size.key)
-
-
-def size_problem(size: Size) -> str | None:
-    """The reason why a size is malformed; None if it is not."""
-    if size.step < 1 or size.low < 1 or size.high < size.low:
-        return f"a size runs from at least 1 to a value that is not less, not from {size.low} to {size.high}"
-    if size.low % size.step or size.high % size.step:
-        return f"the ends of the range of '{size.name}' are multiples of {size.step}"
-    return None
-
-
-def range_problem(indices: IndexArray) -> str | None:
-    """The reason why the range of an array of indices is malformed; None if it is not."""
-    if indices.low < 0 or (indices.last - indices.low).bounds(())[0] < 0:
-        spelled = f"{indices.low} to {indices.last.render(str)}"
-        return f"indices of '{indices.name}' run from at least 0 to a value that is not less, not from {spelled}"
-    return None
 
 
 Remainder: TypeAlias = tuple[Expr, int, int]

@@ -10,10 +10,11 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, MemRefType, Stri
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from pdojo.dialect.affine import Atom, Expr, Lookup, Size, lookups_in, sizes_in
+from pdojo.dialect.affine import Atom, Expr, Lookup, Size
 from pdojo.dialect.affine_maps import to_affine
 from pdojo.dialect.attributes import LookupAttr
 from pdojo.dialect.functions import DTYPES
+from pdojo.dialect.lookups import lookups_in, sizes_in
 
 
 class IndexMaps:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.pattern_rewriter import PatternRewriter
 
-from pdojo.dialect.affine import Expr, Lookup, const, lookup
+from pdojo.dialect.affine import Expr, IndexArray, Lookup, const, lookup
 from pdojo.dialect.lookups import replaced
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.ops.facts import tables_attr
 from pdojo.dialect.rewriting import fresh_id, rebuilt, set_guard
 from pdojo.dialect.sizes import with_sizes
-from pdojo.dialect.table import IndexArray, Outside, Table
+from pdojo.dialect.table import Outside, Table
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Access, Index, Input
 from pdojo.errors import UsageError

@@ -1,13 +1,13 @@
-"""Lookups along the lanes of a vector, and lookups in tables of other names."""
+"""The lookups and sizes in expressions; lookups along the lanes of a vector, and in tables of other names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 from math import prod
 
-from pdojo.dialect.affine import Expr, Extents, Lookup, atom_variables, const, lookup, lookups_in, var
+from pdojo.dialect.affine import Expr, Extents, Lookup, Size, atom_variables, const, lookup, var
 from pdojo.dialect.table import Table
 
 MOST_PLACES = 1 << 14
@@ -74,3 +74,28 @@ def replaced(expression: Expr, other: Callable[[Lookup, Sequence[Expr]], Expr], 
             part = other(atom, place) if isinstance(atom, Lookup) else atom.with_operands(place, extents)
         total = total + part * factor
     return total
+
+
+def lookups_in(expressions: Iterable[Expr]) -> list[Lookup]:
+    """The lookups in expressions, each once, after the lookups inside it."""
+    found: dict[Lookup, None] = {}
+    for expression in expressions:
+        for atom, _ in expression.terms:
+            if not isinstance(atom, int):
+                found.update(dict.fromkeys(lookups_in(atom.operands)))
+            if isinstance(atom, Lookup):
+                found[atom] = None
+    return list(found)
+
+
+def sizes_in(expressions: Iterable[Expr]) -> list[Size]:
+    """The sizes in expressions, each once, in the order of their keys."""
+    found: set[Size] = set()
+    parts = list(expressions)
+    while parts:
+        for atom, _ in parts.pop().terms:
+            if isinstance(atom, Size):
+                found.add(atom)
+            elif not isinstance(atom, int):
+                parts += atom.operands
+    return sorted(found, key=lambda size: size.key)

@@ -17,10 +17,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
-from pdojo.dialect.affine import Div, Expr, floordiv, sizes_in, var
+from pdojo.dialect.affine import Div, Expr, floordiv, var
 from pdojo.dialect.attributes import IndexValueAttr
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.index_maps import GuardMaps, IndexMaps
+from pdojo.dialect.lookups import sizes_in
 from pdojo.dialect.ops import ScopeOp, StatementOp, guard_attr
 from pdojo.dialect.view.nest import Access, Array, Constant, Index, Input, Leaf, Node
 

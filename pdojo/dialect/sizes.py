@@ -1,10 +1,10 @@
-"""Values of sizes: those that the shapes of arrays determine, and those that callers give by name."""
+"""Ranges of sizes and of indices, and values of sizes: by the shapes of arrays, or given by name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pdojo.dialect.affine import Expr, Extents, Size, const, var
+from pdojo.dialect.affine import Expr, Extents, IndexArray, Size, const, var
 from pdojo.errors import UsageError
 
 
@@ -73,3 +73,20 @@ def with_sizes(expression: Expr, values: Mapping[str, int], extents: Extents = (
             part = atom.with_operands([with_sizes(e, values, extents) for e in atom.operands], extents)
         total = total + part * factor
     return total
+
+
+def size_problem(size: Size) -> str | None:
+    """The reason why a size is malformed; None if it is not."""
+    if size.step < 1 or size.low < 1 or size.high < size.low:
+        return f"a size runs from at least 1 to a value that is not less, not from {size.low} to {size.high}"
+    if size.low % size.step or size.high % size.step:
+        return f"the ends of the range of '{size.name}' are multiples of {size.step}"
+    return None
+
+
+def range_problem(indices: IndexArray) -> str | None:
+    """The reason why the range of an array of indices is malformed; None if it is not."""
+    if indices.low < 0 or (indices.last - indices.low).bounds(())[0] < 0:
+        spelled = f"{indices.low} to {indices.last.render(str)}"
+        return f"indices of '{indices.name}' run from at least 0 to a value that is not less, not from {spelled}"
+    return None

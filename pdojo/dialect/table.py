@@ -1,17 +1,9 @@
-"""Integers that index expressions may look up: tables, which are constant, and arrays of indices that callers give
-(docs/notation.md)."""
+"""Tables: constant integers that index expressions may look up (docs/notation.md)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, NoReturn
-
-from pdojo.errors import UnknownSize
-
-if TYPE_CHECKING:
-    from pdojo.dialect.affine import Expr
 
 MOST_ENTRIES = 4096
 """Most entries of a table: integer sets represent it by as many points."""
@@ -82,37 +74,3 @@ class Outside(Enum):
     """The nearest index of the range."""
     WRAP = "wrap"
     """Negative ones count from the end of the range, -1 is the last index; the call is refused for others."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexArray:
-    """An integer input whose entries index expressions may use: known at run time, within a range."""
-
-    name: str
-    dtype: str
-    """The element type: an integer, whose values are signed."""
-    extents: tuple[Expr, ...]
-    """The extents as expressions of sizes."""
-    low: int
-    """The least index, at least 0."""
-    last: Expr
-    """The greatest index, an expression of sizes, at least `low`."""
-    outside: Outside = Outside.REFUSED
-
-    @property
-    def bounds(self) -> tuple[int, int]:
-        """Least and greatest entry."""
-        return self.low, self.last.bounds(())[1]
-
-    def at(self, *_place: int) -> NoReturn:
-        """No value, as for `known`."""
-        raise UnknownSize(self._why)
-
-    @property
-    def known(self) -> NoReturn:
-        """No table: programs are evaluated for given indices (`pdojo.dialect.indices`). Raises UnknownSize."""
-        raise UnknownSize(self._why)
-
-    @property
-    def _why(self) -> str:
-        return f"the entries of '{self.name}' are known at run time only, so they cannot be tried"

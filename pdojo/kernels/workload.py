@@ -174,9 +174,11 @@ _SIZE = r"\d{1,18}(?:\.\.\d{1,18}(?:/[1-9]\d{0,17})?)?"
 
 
 def _size(text: str) -> int | range:
-    """The size `128`, or the range `1..4096` or `8..2048/8`."""
+    """The size `128`, or the range `1..4096` or `8..2048/8`. Raises UsageError if no multiple is the end."""
     first, _, rest = text.partition("..")
     last, _, step = rest.partition("/")
+    if int(last or 0) % int(step or 1):
+        raise UsageError(f"'{text}' ends at {last}, which is no multiple of {step}")
     return range(int(first), int(last) + 1, int(step or 1)) if rest else int(first)
 
 

@@ -7,7 +7,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
-from pdojo.dialect.affine import Expr, atom_variables, const, floordiv, lookups_in, modulo, var
+from pdojo.dialect.affine import Expr, atom_variables, const, floordiv, modulo, var
 from pdojo.dialect.attributes import Intent, Mapping, MappingAttr, Memory, MemoryAttr, Numerics
 from pdojo.dialect.canonical import owner_of, shorter_extent
 from pdojo.dialect.flow.collision import AFTER, ANY, BEFORE, EQUAL, Domain, Order, Query, Relation, Witness
@@ -24,6 +24,7 @@ from pdojo.dialect.flow.uses import Use, describe_use, remapped_chain, uses_of
 from pdojo.dialect.flow.webs import web_of, webs_of
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, accumulates, byte_width, identity_value, is_float
 from pdojo.dialect.hints import LANE, LAUNCH_BOUNDS, NONTEMPORAL, ORDINARY, PREFETCH, READONLY, STREAMING
+from pdojo.dialect.lookups import lookups_in
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.pattern import pattern_of, same_form
 from pdojo.dialect.notation.fragments import declared, fragment_text, parse_fragment, sentence, statement_of
@@ -77,7 +78,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.grids import is_in_grid
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Array, Buffer, Constant, Index, Input, Leaf, Nest, Node, Scope, leaves_of
-from pdojo.dialect.view.nodes import bound_of, extent_and_guard, is_whole, named_around, nodes_of, run_time_extent
+from pdojo.dialect.view.nodes import bound_of, is_whole, named_around, nodes_of, run_time_extent
 from pdojo.dialect.view.storage import accesses_of, physical_index, private_scope, slot_index
 from pdojo.errors import NotationError, Undecided
 from pdojo.transforms.base import EFFECT, Transformation

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pdojo.dialect.affine import Expr, lookups_in
+from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Intent, Mapping
+from pdojo.dialect.lookups import lookups_in
 from pdojo.dialect.view.nest import Access, Constant, Index, Input, Leaf, Nest
 
 TABLE_2 = (

@@ -13,8 +13,8 @@ from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.spelling import CSpelling
 from pdojo.backends.common.addresses import Address, Exchange, Scaled, address_of, bind, is_within, within_table
 from pdojo.backends.common.placement import Placement
-from pdojo.dialect.affine import Expr, Lookup, Size, const
-from pdojo.dialect.table import IndexArray, Outside, Table
+from pdojo.dialect.affine import Expr, IndexArray, Lookup, Size, const
+from pdojo.dialect.table import Outside, Table
 from pdojo.dialect.view.nest import Access, Buffer, Leaf
 
 

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.backends.calling.tensors import array_of, dtype_of, is_tensor, tensor_of
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Expr, IndexArray
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.dialect.sizes import shape_for
-from pdojo.dialect.table import IndexArray
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import UsageError
 

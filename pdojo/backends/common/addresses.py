@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
-from pdojo.dialect.affine import Atom, Expr, Lookup, atom_variables, const, lookups_in, modulo
+from pdojo.dialect.affine import Atom, Expr, Lookup, atom_variables, const, modulo
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.lookups import along
+from pdojo.dialect.lookups import along, lookups_in
 from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Access, Buffer, Nest, Scope
 from pdojo.dialect.view.storage import granule_numbers, physical_index, physical_shape, sized_strides

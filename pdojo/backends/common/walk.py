@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pdojo.backends.common.addresses import bind
-from pdojo.dialect.affine import Expr, floordiv, sizes_in, var
+from pdojo.dialect.affine import Expr, floordiv, var
 from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.lookups import sizes_in
 from pdojo.dialect.view.nest import Leaf, Node, Scope
 from pdojo.errors import LoweringError
 

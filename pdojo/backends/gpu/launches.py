@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from math import prod
 
 from pdojo.backends.common.walk import describe, loop_bounds
-from pdojo.dialect.affine import Expr, sizes_in
+from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.lookups import sizes_in
 from pdojo.dialect.machines.collectives import Collectives, collectives_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.rules.block_threads import block_threads, own_accesses, threads_of

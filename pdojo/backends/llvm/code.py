@@ -30,10 +30,10 @@ from xdsl.rewriter import InsertPoint
 
 from pdojo.backends.common.addresses import bind, is_within, within_table
 from pdojo.backends.llvm.x86 import Features
-from pdojo.dialect.affine import Atom, Div, Expr, Lookup, Size, atom_variables, const
+from pdojo.dialect.affine import Atom, Div, Expr, IndexArray, Lookup, Size, atom_variables, const
 from pdojo.dialect.functions import DTYPES, ElementType, byte_width
 from pdojo.dialect.semantics.rounding import round_float64, to_interface
-from pdojo.dialect.table import IndexArray, Outside, Table
+from pdojo.dialect.table import Outside, Table
 from pdojo.dialect.view.nest import Constant
 
 POINTER = llvm.LLVMPointerType()

@@ -12,8 +12,9 @@ from math import prod
 from typing import TypeAlias
 
 from pdojo.backends.common.addresses import bind
-from pdojo.dialect.affine import Expr, lookups_in, sizes_in
+from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping as ScopeMapping
+from pdojo.dialect.lookups import lookups_in, sizes_in
 from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest
 from pdojo.dialect.view.storage import accesses_of, physical_index, physical_shape

@@ -34,9 +34,10 @@ from pdojo.backends.snitch.numbers import Numbers
 from pdojo.backends.snitch.outliers import Outliers
 from pdojo.backends.snitch.statement import Statements
 from pdojo.backends.snitch.streaming import Regions
-from pdojo.dialect.affine import Expr, lookups_in
+from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.flow.program import Program
+from pdojo.dialect.lookups import lookups_in
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.rules.hardware_loops import instructions_of, snitch_limits
 from pdojo.dialect.rules.streams import stream_conflicts

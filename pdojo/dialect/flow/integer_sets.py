@@ -15,9 +15,8 @@ from functools import lru_cache
 from threading import RLock
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from pdojo.dialect.affine import Atom, Div, Expr, Size, atom_variables, const, floordiv, var
+from pdojo.dialect.affine import Atom, Div, Expr, IndexArray, Size, atom_variables, const, floordiv, var
 from pdojo.dialect.flow.shortcut import is_used
-from pdojo.dialect.table import IndexArray
 from pdojo.errors import Undecided, UnknownSize
 
 if TYPE_CHECKING:

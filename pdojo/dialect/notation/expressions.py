@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from pdojo.dialect.affine import MOST_ATOMS, Expr, Size, const, floordiv, lookup, modulo, var
+from pdojo.dialect.affine import MOST_ATOMS, Expr, IndexArray, Size, const, floordiv, lookup, modulo, var
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.notation import features
 from pdojo.dialect.notation.hints import parse_hints
@@ -28,7 +28,7 @@ from pdojo.dialect.notation.values import (
     Named,
     Value,
 )
-from pdojo.dialect.table import IndexArray, Table
+from pdojo.dialect.table import Table
 from pdojo.dialect.text_limits import MOST_NESTED
 from pdojo.errors import NotationError
 

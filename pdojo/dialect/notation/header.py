@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import DictionaryAttr, MemRefType
 from xdsl.ir import Attribute
 
-from pdojo.dialect.affine import Expr, Size, range_problem, size_problem
+from pdojo.dialect.affine import Expr, IndexArray, Size
 from pdojo.dialect.attributes import Intent, Memory, Numerics
 from pdojo.dialect.functions import DTYPES, byte_width
 from pdojo.dialect.index_maps import memref_of, shape_map
@@ -19,7 +19,8 @@ from pdojo.dialect.notation.source import Span, did_you_mean, element_type_hint
 from pdojo.dialect.notation.statements import parse_extent
 from pdojo.dialect.notation.values import ArrayName, Named
 from pdojo.dialect.ops import BufferOp, KernelOp, Swizzle, slots_in
-from pdojo.dialect.table import MOST_ENTRIES, IndexArray, Outside, Table
+from pdojo.dialect.sizes import range_problem, size_problem
+from pdojo.dialect.table import MOST_ENTRIES, Outside, Table
 
 FACTS = ("arguments", "numerics", "machine", "size")
 """First words of header lines that state a fact about the kernel."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pdojo.dialect.affine import Expr, Size
+from pdojo.dialect.affine import Expr, IndexArray, Size
 from pdojo.dialect.notation.expressions import Expressions
 from pdojo.dialect.notation.lexer import Cursor, tokenize
 from pdojo.dialect.notation.literals import constant_attr
 from pdojo.dialect.notation.source import Source
 from pdojo.dialect.notation.statements import parse_constraint
 from pdojo.dialect.notation.values import ConstantValue
-from pdojo.dialect.table import IndexArray, Table
+from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Constant
 
 

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from pdojo.dialect.affine import Expr, lookups_in
+from pdojo.dialect.affine import Expr, IndexArray
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import ACCUMULATIONS, byte_width
+from pdojo.dialect.lookups import lookups_in
 from pdojo.dialect.notation.hints import spell_hints
 from pdojo.dialect.notation.literals import format_constant
 from pdojo.dialect.notation.spelling import ApplicationStyle, spell
 from pdojo.dialect.ops import KernelOp, spell_slots
-from pdojo.dialect.table import IndexArray
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Node, Scope
 from pdojo.dialect.view.nodes import extent_and_guard

@@ -19,11 +19,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
-from pdojo.dialect.affine import Expr, Size, const, floordiv, modulo, size_problem, sizes_in
+from pdojo.dialect.affine import Expr, Size, const, floordiv, modulo
 from pdojo.dialect.element_types import ELEMENT_TYPES, WIDE
+from pdojo.dialect.lookups import sizes_in
 from pdojo.dialect.notation.lexer import Cursor, Token, TokenKind, tokenize
 from pdojo.dialect.notation.source import Source, did_you_mean, element_type_hint
-from pdojo.dialect.sizes import value_problem
+from pdojo.dialect.sizes import size_problem, value_problem
 from pdojo.dialect.text_limits import MOST_DIGITS, MOST_NESTED
 from pdojo.errors import UsageError
 

@@ -8,9 +8,9 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import SSAValue
 
-from pdojo.dialect.affine import Expr, Size
+from pdojo.dialect.affine import Expr, IndexArray, Size
 from pdojo.dialect.notation.source import Span
-from pdojo.dialect.table import IndexArray, Table
+from pdojo.dialect.table import Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from pdojo.dialect.affine import Size, const
+from pdojo.dialect.affine import IndexArray, Size, const
 from pdojo.dialect.affine_maps import from_affine
 from pdojo.dialect.functions import dtype_name, is_element_type
 from pdojo.dialect.index_maps import shape_map
 from pdojo.dialect.narrowing import is_index_range, is_memref, is_table
-from pdojo.dialect.table import IndexArray, Outside, Table
+from pdojo.dialect.table import Outside, Table
 
 
 def tables_attr(tables: Sequence[Table]) -> DictionaryAttr | None:

@@ -41,7 +41,7 @@ from xdsl.traits import (
     SymbolOpInterface,
 )
 
-from pdojo.dialect.affine import Expr, Size, sizes_in
+from pdojo.dialect.affine import Expr, IndexArray, Size
 from pdojo.dialect.attributes import (
     Intent,
     IntentAttr,
@@ -51,6 +51,7 @@ from pdojo.dialect.attributes import (
     NumericsAttr,
 )
 from pdojo.dialect.index_maps import memref_of, shape_map
+from pdojo.dialect.lookups import sizes_in
 from pdojo.dialect.names import name_problem
 from pdojo.dialect.narrowing import is_memref
 from pdojo.dialect.ops.facts import index_array_of, indices_attr, size_of, sizes_attr, table_of, tables_attr
@@ -62,7 +63,7 @@ from pdojo.dialect.syntax import (
     print_hints,
     print_index_expression,
 )
-from pdojo.dialect.table import IndexArray, Table
+from pdojo.dialect.table import Table
 from pdojo.dialect.verifier import verify
 
 DEFAULT_NUMERICS = (Numerics.REASSOCIATES, Numerics.CONTRACTS)

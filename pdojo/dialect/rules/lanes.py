@@ -7,11 +7,11 @@ from dataclasses import replace
 from enum import Enum
 from math import gcd, prod
 
-from pdojo.dialect.affine import Expr, atom_variables, const, lookups_in, var
+from pdojo.dialect.affine import Expr, atom_variables, const, var
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.lookups import along
+from pdojo.dialect.lookups import along, lookups_in
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.verification.statements import folded_lanes, swizzled_lanes

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from pdojo.dialect.affine import atom_variables, sizes_in
+from pdojo.dialect.affine import atom_variables
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.flow.collision import ANY, BEFORE, EQUAL, Relation
 from pdojo.dialect.flow.content import region_content
@@ -20,6 +20,7 @@ from pdojo.dialect.flow.program import Conflict, Program
 from pdojo.dialect.flow.uses import Use
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.hints import ORDINARY
+from pdojo.dialect.lookups import sizes_in
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules.lanes import Stride, known_alignment, stride_over

@@ -14,13 +14,12 @@ from itertools import chain, product
 from math import prod
 from typing import TypeAlias
 
-from pdojo.dialect.affine import Div, Expr, Lookup, Size
+from pdojo.dialect.affine import Div, Expr, IndexArray, Lookup, Size
 from pdojo.dialect.flow.coverage import common_depth
 from pdojo.dialect.flow.shortcut import Answer
 from pdojo.dialect.flow.storage_check import StorageQuestion, overwritten_reason
 from pdojo.dialect.flow.uses import Use, describe_use
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.table import IndexArray
 from pdojo.dialect.view.paths import node_path
 
 CLIP = 2

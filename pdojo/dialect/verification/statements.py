@@ -6,15 +6,15 @@ from collections.abc import Mapping as MappingABC
 from collections.abc import Sequence
 from typing import NoReturn
 
-from pdojo.dialect.affine import Expr, atom_variables, lookups_in, sizes_in
+from pdojo.dialect.affine import Expr, IndexArray, atom_variables
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.exception import KernelVerifyException, fail
 from pdojo.dialect.flow.dependent import dependent_iteration, describe_dependence
 from pdojo.dialect.flow.integer_sets import bounds_over_domain, domain_constraints, sample, spell, variables
 from pdojo.dialect.functions import accumulates, check_types
+from pdojo.dialect.lookups import lookups_in, sizes_in
 from pdojo.dialect.ops import Swizzle
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.table import IndexArray
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.storage import granule_numbers

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, DictionaryAttr, 
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineConstraintKind, AffineDimExpr, AffineExpr
 
-from pdojo.dialect.affine import Expr, Size, const, range_problem, size_problem
+from pdojo.dialect.affine import Expr, IndexArray, Size, const
 from pdojo.dialect.affine_maps import from_affine
 from pdojo.dialect.attributes import IndexValueAttr, Intent, LookupAttr, Memory
 from pdojo.dialect.exception import fail
@@ -19,8 +19,9 @@ from pdojo.dialect.names import is_machine_name, name_problem
 from pdojo.dialect.narrowing import is_index_range, is_integer_type, is_memref, is_table, operands_of
 from pdojo.dialect.ops import MOST_SCOPES, BufferOp, KernelOp, ScopeOp, StatementOp, Swizzle
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.sizes import range_problem, size_problem
 from pdojo.dialect.syntax import names_of
-from pdojo.dialect.table import MOST_ENTRIES, IndexArray, Outside, Table
+from pdojo.dialect.table import MOST_ENTRIES, Outside, Table
 from pdojo.dialect.text_limits import MOST_PARTS
 
 LARGEST = 1 << 62

@@ -17,12 +17,12 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.ir import Attribute, SSAValue
 
-from pdojo.dialect.affine import Expr, Size, const
+from pdojo.dialect.affine import Expr, IndexArray, Size, const
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.names import symbol
 from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp, StatementOp, Swizzle
-from pdojo.dialect.table import IndexArray, Table
+from pdojo.dialect.table import Table
 
 NO_HINTS = DictionaryAttr({})
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pdojo.dialect.affine import Expr, Size, const, lookups_in, modulo, var
+from pdojo.dialect.affine import Expr, IndexArray, Size, const, modulo, var
 from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.lookups import lookups_in
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.table import IndexArray
 from pdojo.dialect.view.nest import Buffer, Node, Scope, fact, leaves_of
 
 
@@ -31,25 +31,26 @@ def extent_and_guard(scope: Scope) -> tuple[Expr, tuple[Expr, ...]]:
     A scope whose extent E depends on sizes, and is at least 1, has the greatest value of E as `extent`, and the
     constraint that its variable stays below E.
     """
-    for position, constraint in enumerate(scope.guard):
-        extent = bound_of(constraint, scope.depth)
-        if extent is None or not extent.terms:
-            continue
-        low, high = extent.bounds(())
-        if low >= 1 and high == scope.extent:
+    for extent, constraint in _stated_extents(scope):
+        if extent.bounds(())[0] >= 1:
+            position = scope.guard.index(constraint)
             return extent, (*scope.guard[:position], *scope.guard[position + 1 :])
     return const(scope.extent), scope.guard
 
 
 def run_time_extent(scope: Scope) -> tuple[Expr, Expr] | None:
     """The number of iterations as an expression of sizes, and the constraint that states it; None if it is constant."""
+    return next(_stated_extents(scope), None)
+
+
+def _stated_extents(scope: Scope) -> Iterator[tuple[Expr, Expr]]:
+    """The expressions of sizes that a guard states as the number of iterations, with their constraints."""
     for constraint in scope.guard:
         extent = bound_of(constraint, scope.depth)
         if extent is not None and extent.terms:
             low, high = extent.bounds(())
             if low >= 0 and high == scope.extent:
-                return extent, constraint
-    return None
+                yield extent, constraint
 
 
 def extent_of(scope: Scope) -> Expr:
@@ -67,8 +68,7 @@ def is_plain(scope: Scope) -> bool:
 
 def is_whole(scope: Scope, size: int) -> bool:
     """True if the iterations of a scope are whole tiles of `size` iterations, for all sizes of the kernel."""
-    found = run_time_extent(scope)
-    return scope.extent % size == 0 and (found is None or modulo(found[0], size, ()) == const(0))
+    return modulo(extent_of(scope), size, ()) == const(0)
 
 
 def buffers_of(root: Node) -> frozenset[Buffer]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from math import gcd
 from typing import TypeAlias
@@ -35,7 +36,7 @@ _Parts: TypeAlias = tuple[Expr, Expr, Expr]
 """An index over the whole scope, in its first part, and in its second part."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cut:
     """Iterations `[0, at)` and `[at, total)` of a scope at `depth`, where 0 <= at <= total for all sizes."""
 
@@ -55,6 +56,7 @@ class Cut:
         """The greatest extent of the whole scope."""
         return self.total.bounds(())[1]
 
+    @cached_property
     def greatest(self) -> tuple[int, int]:
         """The greatest extents of both parts."""
         second = (self.total - self.at).bounds(())[1]
@@ -67,7 +69,7 @@ class Cut:
 
         They always hold if the cut is at a constant.
         """
-        first, second = self.greatest()
+        first, second = self.greatest
         before = (1,) * self.depth
         counts = ((self.at, first), (self.total - self.at, second), (self.total, self.whole))
         one, two, both = [
@@ -78,7 +80,7 @@ class Cut:
     def extents(self, whole: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Extents of a chain through the first and through the second scope, from those through the whole scope."""
         before, after = tuple(whole[: self.depth]), tuple(whole[self.depth + 1 :])
-        first, second = self.greatest()
+        first, second = self.greatest
         return (*before, first, *after), (*before, second, *after)
 
     def restrict(self, expression: Expr, whole: Sequence[int]) -> tuple[Expr, Expr]:
@@ -114,7 +116,7 @@ class Cut:
         return None
 
     def _guesses(self, first: Expr, second: Expr, whole: Sequence[int]) -> Iterator[Expr]:
-        least, most = self.greatest()
+        least, most = self.greatest
         if least > 1:
             yield first.substitute({}, whole)
         if most > 1:

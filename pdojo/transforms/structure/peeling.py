@@ -175,7 +175,7 @@ class PeelScope(Transformation[Scope]):
         _erase_unnamed(site.op, rewriter)
         _erase_unnamed(copy, rewriter)
         nest, cut = nest_of(program.kernel), self._cut(site)
-        ends, extents = cut.ends(), cut.greatest()
+        ends, extents = cut.ends(), cut.greatest
         parts = zip((site.op, copy), extents, (var(site.depth), var(site.depth) + cut.at), ends[:2], strict=True)
         for op, extent, value, end in parts:
             part = next(s for s in nest.scopes if s.op is op)

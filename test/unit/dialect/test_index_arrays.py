@@ -16,14 +16,13 @@ from pdojo.backends.gpu.executable import CUDA
 from pdojo.backends.gpu.targets import device_text
 from pdojo.backends.loops.loop_function import lower_kernel
 from pdojo.backends.snitch.targets import snitch_text
-from pdojo.dialect.affine import Lookup, const, lookup, var
+from pdojo.dialect.affine import IndexArray, Lookup, const, lookup, var
 from pdojo.dialect.flow.integer_sets import bounds_over_domain, projected, read_set, spell, unreached
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation.parser import parse_notation
 from pdojo.dialect.notation.printer import print_notation
 from pdojo.dialect.ops import PDOJO, KernelOp
 from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
-from pdojo.dialect.table import IndexArray
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError, NotationError, UnknownSize, UsageError
 
@@ -199,15 +198,23 @@ def test_a_guard_reads_no_table() -> None:
         read_again(good.replace("+ at[0, 0]", "+ t[0]"))
 
 
+def as_device_code(kernel: KernelOp) -> None:
+    device_text(kernel, spelling=CUDA.compiler.spelling)
+
+
+def as_loops(kernel: KernelOp) -> None:
+    lower_kernel(nest_of(kernel), sequential=True)
+
+
+def as_assembly(kernel: KernelOp) -> None:
+    snitch_text(kernel, machine("snitch"))
+
+
 @pytest.mark.parametrize(
     ("backend", "lower"),
-    [
-        ("code for GPUs", lambda kernel: device_text(kernel, spelling=CUDA.compiler.spelling)),
-        ("the lowering to loops", lambda kernel: lower_kernel(nest_of(kernel), sequential=True)),
-        ("code for Snitch", lambda kernel: snitch_text(kernel, machine("snitch"))),
-    ],
+    [("code for GPUs", as_device_code), ("the lowering to loops", as_loops), ("code for Snitch", as_assembly)],
 )
-def test_backends_of_constants_say_so(backend: str, lower: Callable[[KernelOp], object]) -> None:
+def test_backends_of_constants_say_so(backend: str, lower: Callable[[KernelOp], None]) -> None:
     with pytest.raises(
         LoweringError, match=f"{backend} takes tables only, and the indices 'idx' are known at run time"
     ):

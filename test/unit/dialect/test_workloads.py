@@ -170,6 +170,7 @@ n f32 [4] heap
         ("softmax:9..4x4", None, r"'R' cannot be range\(9, 5\): a size has an ascending range with a value"),
         ("softmax:0..4x4", None, "a size runs from at least 1"),
         ("softmax:1..64/8x4", None, "the ends of the range of 'R' are multiples of 8"),
+        ("softmax:4..9/2x4", None, "'4..9/2' ends at 9, which is no multiple of 2"),
         ("softmax:1..x4", None, "is no shape"),
     ],
 )
