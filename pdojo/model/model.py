@@ -117,8 +117,8 @@ class Model:
         makes moves on every kernel for which `scheduler` knows no program (`pdojo.search.tuning.known.best_known` makes
         schedulers); `none` compiles the kernels as they are. `threads` is the number of threads for parallel scopes.
         With `cached`, kernels that were compiled before come from the user's cache (`$XDG_CACHE_HOME/pdojo/kernels`),
-        and others are added to it. `programs` are those that models of other shapes left: kernels that differ from theirs
-        in sizes only share one program for a range of them; None for programs for constant sizes.
+        and others are added to it. `programs` are those that models of other shapes left: kernels that differ from
+        theirs in sizes only share one program for a range of them; None for programs for constant sizes.
 
         Raises UsageError for an unknown machine or one of another kind.
         """
