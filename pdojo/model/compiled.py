@@ -12,22 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.backends.calling.arguments import CallArguments
-from pdojo.backends.calling.arrays import ALIGNMENT, AnyArray, aligned, aligned_empty, parameters_of
-from pdojo.backends.llvm.executable import LoadedKernel, load
+from pdojo.backends.calling.arrays import ALIGNMENT, AnyArray, aligned, aligned_empty
+from pdojo.backends.llvm.executable import LoadedKernel
 from pdojo.backends.llvm.executable import compile as compile_kernel
-from pdojo.backends.llvm.objects import ObjectCode
 from pdojo.backends.measure.arrays import ArraySet, random_inputs
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine as machine_named
-from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.view.build import nest_of
 from pdojo.errors import MeasurementError, UsageError
-from pdojo.model.compiling import KernelRequest, compile_kernels
+from pdojo.model.compiling import KernelRequest
+from pdojo.model.constants import Held, SharedConstants
 from pdojo.model.element_types import memory_of, numpy_type
 from pdojo.model.graph import Known, Operand, Tensor, dtype_of
 from pdojo.model.kernels import Step
-from pdojo.model.sized_programs import Chosen, SizedPrograms
+from pdojo.model.sized_programs import SizedPrograms
 from pdojo.passes.scheduled_kernel import PASS, Scheduler, assume_alignment
 
 if TYPE_CHECKING:
@@ -47,21 +46,10 @@ def compile_model(
     """The work of `Model.compile`."""
     described = described_machine(machine, tune, threads)
     requests = [_request(kernel, described, tune, scheduler) for kernel in model.kernels]
-    chosen = [Chosen(request) for request in requests] if programs is None else programs.choose(requests)
-    codes = compile_kernels([each.request for each in chosen], cached=cached)
-    loaded = {
-        kernel: _loaded(kernel, each, code, described.threads)
-        for kernel, each, code in zip(model.kernels, chosen, codes, strict=True)
-    }
-    return CompiledModel(model, [loaded[step.kernel] for step in model.calls])
-
-
-def _loaded(kernel: KernelOp, chosen: Chosen, code: ObjectCode, threads: int) -> LoadedKernel:
-    """The code of a kernel, or of one with sizes at the values that make it this kernel."""
-    if not chosen.sizes:
-        return load(kernel, code, threads)
-    (sized,) = parse_notation(chosen.request.text)
-    return load(sized, code, threads).at(chosen.sizes, parameters_of(nest_of(kernel)))
+    programs = programs or SizedPrograms()
+    executables = programs.load(model.kernels, requests, described.threads, cached=cached)
+    loaded = dict(zip(model.kernels, executables, strict=True))
+    return CompiledModel(model, [loaded[step.kernel] for step in model.calls], programs.constants)
 
 
 def described_machine(machine: Machine | str | None, tune: str, threads: int | None) -> Machine:
@@ -95,8 +83,13 @@ class CompiledModel:
     call it at once.
     """
 
-    def __init__(self, model: Model, executables: Sequence[LoadedKernel]) -> None:
+    def __init__(
+        self, model: Model, executables: Sequence[LoadedKernel], constants: SharedConstants | None = None
+    ) -> None:
         self.model = model
+        self._shared = constants or SharedConstants()
+        self._held: list[Held] = []
+        """What keeps shared constants alive."""
         self._parameters = model.parameters
         self._names = {p.name: value for p, value in zip(self._parameters, self._interface(), strict=True)}
         self._constants: dict[int, NDArray[Any]] = {}
@@ -175,24 +168,27 @@ class CompiledModel:
         operands = {p.name: o for p, o in zip(executable.parameters, (*step.inputs, *step.outputs), strict=True)}
         if executable.constants is None:
             return executable, [self._slot(operands[p.name]) for p in executable.arguments]
-        known = {p.name: _bound(_known(operands[p.name])) for p in executable.parameters if p.constant}
-        held = executable.bound_constants(**known)
+        known = {p.name: _known(operands[p.name]) for p in executable.parameters if p.constant}
+        made = self._kept(self._shared.bound(executable, known))
         return executable, [
-            self._held(held[p.name]) if p.name in held else self._slot(operands[p.name]) for p in executable.arguments
+            self._place(made[p.name]) if p.name in made else self._slot(operands[p.name]) for p in executable.arguments
         ]
 
-    def _held(self, array: NDArray[Any]) -> int:
+    def _kept(self, held: Held) -> Mapping[str, NDArray[Any]]:
+        """Arrays that live as long as the model."""
+        self._held.append(held)
+        return held.arrays
+
+    def _place(self, array: NDArray[Any]) -> int:
         """The place of an array that was made by binding."""
         slot = self._slots.setdefault(id(array), len(self._slots))
         self._constants[slot] = array
         return slot
 
     def _slot(self, operand: Operand) -> int:
-        key: object = operand.memory if isinstance(operand, Tensor) else id(operand)
-        slot = self._slots.setdefault(key, len(self._slots))
-        if not isinstance(operand, Tensor) and slot not in self._constants:
-            self._constants[slot] = _bound(operand)
-        return slot
+        if not isinstance(operand, Tensor):
+            return self._place(self._kept(self._shared.aligned(operand))[""])
+        return self._slots.setdefault(operand.memory, len(self._slots))
 
     def _places_apart(self) -> list[tuple[int, int, int]]:
         numbers = {tensor: number for number, tensor in enumerate((*self.inputs_read, *self._written))}
@@ -224,7 +220,9 @@ class CompiledModel:
         executables = iter([executable for executable, _ in self._steps])
         return [
             CompiledModel(
-                type(self.model).of_step(step), [compile_kernel(step.kernel) if step.places else next(executables)]
+                type(self.model).of_step(step),
+                [compile_kernel(step.kernel) if step.places else next(executables)],
+                self._shared,
             )
             for step in self.model.steps
         ]
@@ -283,11 +281,6 @@ def _getter(slots: Sequence[int], given: Sequence[int]) -> Callable[[list[int]],
 def _known(operand: Operand) -> Known:
     assert not isinstance(operand, Tensor), operand
     return operand
-
-
-def _bound(value: Known) -> NDArray[Any]:
-    """A constant as kernels take it, aligned."""
-    return aligned(memory_of(np.ascontiguousarray(value).reshape(value.shape)))
 
 
 def _aligned(array: NDArray[Any]) -> NDArray[Any]:

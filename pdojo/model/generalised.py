@@ -1,9 +1,9 @@
-"""One kernel for all sizes, from kernels at two: numbers of their texts that differ become expressions of sizes.
+"""One kernel for all sizes, from kernels at some: numbers of their texts that differ become expressions of sizes.
 
 A frontend that makes a kernel for each shape makes the same text with other numbers. Extents of interface arrays
 that differ are sizes; every other number that differs is a multiple of one of them plus a constant, or there is no such
-kernel. What was guessed from two texts may be wrong at a third size, where the frontend makes another text. So a
-kernel with sizes stands for those texts only that it has for some values (`SizedText.values`).
+kernel. What was guessed from some texts may be wrong at other sizes, where the frontend makes another text. So a kernel
+with sizes stands for those texts only that it has for some values (`SizedText.values`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from string import ascii_uppercase
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pdojo.dialect.canonical import canonicalize
 from pdojo.dialect.flow.program import Program
@@ -33,11 +34,8 @@ _NUMBER = re.compile(r"(?<![\w.{])\d+(?![\w.}])")
 """A number of the text that is no part of a name, of an iteration `{0}`, or of a number with a point."""
 
 
-class _Pair(NamedTuple):
-    """The same number in two texts."""
-
-    first: int
-    second: int
+_Row: TypeAlias = tuple[int, ...]
+"""The same number in all texts."""
 
 
 class _Term(NamedTuple):
@@ -71,7 +69,7 @@ class SizedText:
     ranges: Mapping[str, range]
     """The values of sizes, keyed by name."""
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The kernel with sizes."""
         rows = [f"size {name} in {each.start}..{each.stop - 1}" for name, each in self.ranges.items()]
@@ -92,49 +90,48 @@ class SizedText:
         return found if all(map(lambda term, number: term.at(found) == number, self.numbers, numbers)) else None
 
 
-def generalised(first: str, second: str) -> SizedText | None:
-    """The kernel with sizes that has two printed texts for some values; None if there is none.
+def generalised(*texts: str) -> SizedText | None:
+    """The kernel with sizes that has printed texts for some values; None if there is none.
 
-    A range ends at twice the greater value, and begins at the least of `LEAST` for which the kernel is valid, or at the
-    smaller value.
+    A range ends at twice the greatest value. It begins at the least of `LEAST` for which the kernel is valid, or at the
+    smallest value.
     """
-    (skeleton, one), (other_skeleton, other) = _parts(first), _parts(second)
-    pairs = [_Pair(*numbers) for numbers in zip(one, other, strict=False)]
-    if skeleton != other_skeleton or one == other:
+    parts = [_parts(text) for text in texts]
+    skeleton = parts[0][0]
+    if any(other != skeleton for other, _ in parts):
         return None
-    places = _interface(skeleton)
-    pairs_of = [[pairs[place] for place in found] for found in places]
-    given, made = ([pair for pair in found if pair.first != pair.second] for found in pairs_of)
+    rows = [*zip(*(numbers for _, numbers in parts), strict=True)]
+    given, made = ([rows[place] for place in found if len({*rows[place]}) > 1] for found in _interface(skeleton))
     # Extents of inputs are sizes of their own, or else as few as possible are, by which the others are written.
     for own in dict.fromkeys((tuple(dict.fromkeys(given)), _independent([*given, *made]))):
         sizes = _named(own, skeleton)
-        if (found := _with_sizes(skeleton, pairs, sizes, (first, second))) is not None:
+        if (found := _with_sizes(skeleton, rows, sizes, texts)) is not None:
             return found
     return None
 
 
 def _with_sizes(
-    skeleton: str, pairs: Sequence[_Pair], sizes: Mapping[_Pair, str], texts: tuple[str, str]
+    skeleton: str, rows: Sequence[_Row], sizes: Mapping[_Row, str], texts: Sequence[str]
 ) -> SizedText | None:
-    """The valid kernel with these sizes that has two texts for some values; None if there is none."""
-    numbers = [_term(pair, sizes) for pair in pairs]
+    """The valid kernel with these sizes that has all texts for some values; None if there is none."""
+    numbers = [_term(row, sizes) for row in rows]
     known = tuple([term for term in numbers if term is not None])
     if not sizes or len(known) < len(numbers):
         return None
     for low in (*LEAST, None):
-        ranges = {n: range(min(p) if low is None else min(low, *p), ROOM * max(p) + 1) for p, n in sizes.items()}
+        ranges = {n: range(min(r) if low is None else min(low, *r), ROOM * max(r) + 1) for r, n in sizes.items()}
         found = SizedText(skeleton, known, ranges)
         if _is_valid(found.text) and None not in map(found.values, texts):
             return found
     return None
 
 
-def _independent(pairs: Sequence[_Pair]) -> tuple[_Pair, ...]:
-    """The pairs that are no expressions of those before them."""
-    found: dict[_Pair, str] = {}
-    for pair in pairs:
-        if _term(pair, found) is None:
-            found[pair] = "size"
+def _independent(rows: Sequence[_Row]) -> tuple[_Row, ...]:
+    """The rows that are no expressions of those before them."""
+    found: dict[_Row, str] = {}
+    for row in rows:
+        if _term(row, found) is None:
+            found[row] = "size"
     return tuple(found)
 
 
@@ -163,32 +160,35 @@ def _interface(skeleton: str) -> tuple[list[int], list[int]]:
     return found
 
 
-def _named(pairs: Sequence[_Pair], skeleton: str) -> dict[_Pair, str]:
-    """A size for each pair of extents, with a name that the text does not have."""
+def _named(rows: Sequence[_Row], skeleton: str) -> dict[_Row, str]:
+    """A size for each row of extents, with a name that the text does not have."""
     taken = set(re.findall(r"\w+", skeleton))
     free = dict.fromkeys(name for name in ("M", "L", "K", *ascii_uppercase) if name not in taken)
-    return dict(zip(pairs, free, strict=False))
+    return dict(zip(rows, free, strict=False))
 
 
-def _term(pair: _Pair, sizes: Mapping[_Pair, str]) -> _Term | None:
+def _term(row: _Row, sizes: Mapping[_Row, str]) -> _Term | None:
     """A number by sizes; None if it is no expression of one.
 
     It is the size itself, or else a multiple of one plus a constant, with the least factor and constant, or else a sum
     divided.
     """
-    if pair.first == pair.second:
-        return _Term(pair.first)
-    if pair in sizes:
-        return _Term(0, 1, sizes[pair])
+    if len({*row}) == 1:
+        return _Term(row[0])
+    if row in sizes:
+        return _Term(0, 1, sizes[row])
     found: list[_Term] = []
     for known, name in sizes.items():
-        factor, rest = divmod(pair.second - pair.first, known.second - known.first)
-        if not rest and 0 < abs(factor) <= STEEPEST:
-            found.append(_Term(pair.first - factor * known.first, factor, name))
+        least, most = known.index(min(known)), known.index(max(known))
+        factor, rest = divmod(row[most] - row[least], known[most] - known[least])
+        offset = row[least] - factor * known[least]
+        is_linear = all(number == factor * value + offset for number, value in zip(row, known, strict=True))
+        if not rest and 0 < abs(factor) <= STEEPEST and is_linear:
+            found.append(_Term(offset, factor, name))
         for divisor in DIVISORS:
-            # Of the offsets that give the one value, and those that give the other, the least that gives both.
-            low = max(divisor * pair.first - known.first, divisor * pair.second - known.second)
-            high = min(divisor * pair.first - known.first, divisor * pair.second - known.second) + divisor - 1
+            # Each value has `divisor` offsets that give its number: the least one that all of them have.
+            offsets = [divisor * number - value for number, value in zip(row, known, strict=True)]
+            low, high = max(offsets), min(offsets) + divisor - 1
             if low <= high:
                 found.append(_Term(min(max(low, 0), high), 1, name, divisor))
     return min(found, key=lambda term: (term.divisor, abs(term.factor), abs(term.offset)), default=None)

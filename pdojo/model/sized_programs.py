@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import NamedTuple
 
-from pdojo.model.compiling import KernelRequest
+from pdojo.backends.calling.arrays import parameters_of
+from pdojo.backends.llvm.executable import LoadedKernel, load
+from pdojo.backends.llvm.objects import ObjectCode
+from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
+from pdojo.model.compiling import KernelRequest, compile_kernels
+from pdojo.model.constants import SharedConstants
 from pdojo.model.generalised import SizedText, generalised
+
+_MOST_TEXTS = 4
+"""Most texts from which a program with sizes is made."""
 
 
 class Chosen(NamedTuple):
@@ -23,8 +33,8 @@ class Chosen(NamedTuple):
 class _Place:
     """The kernels of a model that are in the same place among its kernels at all shapes."""
 
-    last: str = ""
-    """The text of the last one that had no program with sizes."""
+    texts: list[str] = field(default_factory=list[str])
+    """The texts of the last ones that had no program with sizes."""
     known: list[SizedText] = field(default_factory=list[SizedText])
 
 
@@ -34,6 +44,31 @@ class SizedPrograms:
     def __init__(self) -> None:
         self._places: dict[tuple[int, int], _Place] = {}
         self._lock = Lock()
+        self._loaded: dict[tuple[str, int], LoadedKernel] = {}
+        """The code of programs with sizes, keyed by text and number of threads."""
+        self.constants = SharedConstants()
+        """The constants of the model at all shapes."""
+
+    def load(
+        self, kernels: Sequence[KernelOp], requests: Sequence[KernelRequest], threads: int, *, cached: bool
+    ) -> list[LoadedKernel]:
+        """The code of a model's kernels at one shape; it is compiled if there is none (`compile_kernels`)."""
+        chosen = self.choose(requests)
+        missing = {
+            each.request.text: each.request for each in chosen if (each.request.text, threads) not in self._loaded
+        }
+        codes = dict(zip(missing, compile_kernels([*missing.values()], cached=cached), strict=True))
+        return [self._at(*each, codes, threads) for each in zip(kernels, chosen, strict=True)]
+
+    def _at(self, kernel: KernelOp, chosen: Chosen, codes: Mapping[str, ObjectCode], threads: int) -> LoadedKernel:
+        """The code of a kernel, or of one with sizes at the values that make it this kernel."""
+        text = chosen.request.text
+        if not chosen.sizes:
+            return load(kernel, codes[text], threads)
+        if (text, threads) not in self._loaded:
+            (sized,) = parse_notation(text)
+            self._loaded[text, threads] = load(sized, codes[text], threads)
+        return self._loaded[text, threads].at(chosen.sizes, parameters_of(nest_of(kernel)))
 
     def choose(self, requests: Sequence[KernelRequest]) -> list[Chosen]:
         """The programs for the kernels of a model at one shape, in order.
@@ -53,9 +88,13 @@ class SizedPrograms:
         for sized in place.known:
             if (values := sized.values(request.text)) is not None:
                 return Chosen(replace(request, text=sized.text), tuple(values[name] for name in sized.ranges))
-        last, place.last = place.last, request.text
-        sized = generalised(last, request.text) if last and last != request.text else None
-        if sized is None:
+        if request.text in place.texts:
             return Chosen(request)
-        place.known.append(sized)
-        return self._chosen(place, request)
+        place.texts = [*place.texts, request.text][-_MOST_TEXTS:]
+        # The more texts, the fewer guesses; texts of the last two shapes may have a kernel if those of all have none.
+        for texts in dict.fromkeys((tuple(place.texts), tuple(place.texts[-2:]))):
+            sized = generalised(*texts) if len(texts) > 1 else None
+            if sized is not None:
+                place.known.append(sized)
+                return self._chosen(place, request)
+        return Chosen(request)
