@@ -24,6 +24,7 @@ from pdojo.errors import MeasurementError, UsageError
 from pdojo.model.compiling import KernelRequest
 from pdojo.model.constants import Held, SharedConstants
 from pdojo.model.element_types import memory_of, numpy_type
+from pdojo.model.flattening import flattened
 from pdojo.model.graph import Known, Operand, Tensor, dtype_of
 from pdojo.model.kernels import Step
 from pdojo.model.sized_programs import SizedPrograms
@@ -45,7 +46,7 @@ def compile_model(
 ) -> CompiledModel:
     """The work of `Model.compile`."""
     described = described_machine(machine, tune, threads)
-    requests = [_request(kernel, described, tune, scheduler) for kernel in model.kernels]
+    requests = [_request(kernel, described, tune, scheduler, has_form=programs is not None) for kernel in model.kernels]
     programs = programs or SizedPrograms()
     executables = programs.load(model.kernels, requests, described.threads, cached=cached)
     loaded = dict(zip(model.kernels, executables, strict=True))
@@ -64,15 +65,17 @@ def described_machine(machine: Machine | str | None, tune: str, threads: int | N
     return described if threads is None else replace(described, threads=threads)
 
 
-def _request(kernel: KernelOp, machine: Machine, tune: str, scheduler: Scheduler | None) -> KernelRequest:
+def _request(
+    kernel: KernelOp, machine: Machine, tune: str, scheduler: Scheduler | None, *, has_form: bool
+) -> KernelRequest:
     """The program to compile for a kernel: the scheduler's if it knows one, else the pass's."""
     if tune == "none":
-        return KernelRequest(print_notation(kernel), None, None)
+        return KernelRequest(print_notation(kernel), None, None, flattened(kernel) if has_form else "")
     plain = assume_alignment(kernel, None)
     known = None if scheduler is None else scheduler(plain, machine)
     if known is not None:
         return KernelRequest(print_notation(known), machine, None)
-    return KernelRequest(print_notation(plain), machine, PASS)
+    return KernelRequest(print_notation(plain), machine, PASS, flattened(plain) if has_form else "")
 
 
 class CompiledModel:

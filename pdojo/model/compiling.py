@@ -40,6 +40,8 @@ class KernelRequest:
     """The described machine; None for code that needs no further library."""
     expert: str | None
     """The expert pass that makes moves first; None for a kernel that is compiled as it is."""
+    form: str = ""
+    """The text with fewer dimensions that stands for the kernel at other sizes; '' if no program with sizes may."""
 
     @property
     def key(self) -> str:

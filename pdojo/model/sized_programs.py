@@ -13,12 +13,17 @@ from pdojo.backends.llvm.objects import ObjectCode
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
+from pdojo.errors import PdojoError
 from pdojo.model.compiling import KernelRequest, compile_kernels
 from pdojo.model.constants import SharedConstants
 from pdojo.model.generalised import SizedText, generalised
 
-_MOST_TEXTS = 4
+_MOST_FORMS = 4
 """Most texts from which a program with sizes is made."""
+
+
+class NotCoveredError(PdojoError):
+    """A kernel has no program yet, and none may be compiled any more."""
 
 
 class Chosen(NamedTuple):
@@ -33,8 +38,8 @@ class Chosen(NamedTuple):
 class _Place:
     """The kernels of a model that are in the same place among its kernels at all shapes."""
 
-    texts: list[str] = field(default_factory=list[str])
-    """The texts of the last ones that had no program with sizes."""
+    forms: list[str] = field(default_factory=list[str])
+    """The last ones that had no program with sizes (`KernelRequest.form`)."""
     known: list[SizedText] = field(default_factory=list[SizedText])
 
 
@@ -48,15 +53,25 @@ class SizedPrograms:
         """The code of programs with sizes, keyed by text and number of threads."""
         self.constants = SharedConstants()
         """The constants of the model at all shapes."""
+        self.compiled = 0
+        """The number of kernels whose code was compiled, or read from the user's cache."""
+        self.is_closed = False
+        """Whether no kernels are compiled any more: models need those that there are."""
 
     def load(
         self, kernels: Sequence[KernelOp], requests: Sequence[KernelRequest], threads: int, *, cached: bool
     ) -> list[LoadedKernel]:
-        """The code of a model's kernels at one shape; it is compiled if there is none (`compile_kernels`)."""
+        """The code of a model's kernels at one shape; it is compiled if there is none (`compile_kernels`).
+
+        Raises NotCoveredError if the programs are closed and a kernel has none.
+        """
         chosen = self.choose(requests)
         missing = {
             each.request.text: each.request for each in chosen if (each.request.text, threads) not in self._loaded
         }
+        if missing and self.is_closed:
+            raise NotCoveredError(f"{len(missing)} kernels have no program at these sizes")
+        self.compiled += len(missing)
         codes = dict(zip(missing, compile_kernels([*missing.values()], cached=cached), strict=True))
         return [self._at(*each, codes, threads) for each in zip(kernels, chosen, strict=True)]
 
@@ -82,18 +97,15 @@ class SizedPrograms:
             ]
 
     def _chosen(self, place: _Place, request: KernelRequest) -> Chosen:
-        if request.machine is not None and request.expert is None:
-            # The program of a database is one for constant sizes.
-            return Chosen(request)
         for sized in place.known:
-            if (values := sized.values(request.text)) is not None:
+            if (values := sized.values(request.form)) is not None:
                 return Chosen(replace(request, text=sized.text), tuple(values[name] for name in sized.ranges))
-        if request.text in place.texts:
+        if not request.form or self.is_closed or request.form in place.forms:
             return Chosen(request)
-        place.texts = [*place.texts, request.text][-_MOST_TEXTS:]
+        place.forms = [*place.forms, request.form][-_MOST_FORMS:]
         # The more texts, the fewer guesses; texts of the last two shapes may have a kernel if those of all have none.
-        for texts in dict.fromkeys((tuple(place.texts), tuple(place.texts[-2:]))):
-            sized = generalised(*texts) if len(texts) > 1 else None
+        for forms in dict.fromkeys((tuple(place.forms), tuple(place.forms[-2:]))):
+            sized = generalised(*forms) if len(forms) > 1 else None
             if sized is not None:
                 place.known.append(sized)
                 return self._chosen(place, request)

@@ -74,7 +74,14 @@ class Scope:
         return Scope(self.opsets, values, self, self.attributes, self.depth + 1)
 
 
-def import_graph(model: ModelProto, inputs: Mapping[str, tuple[str, tuple[int, ...]] | Known]) -> Graph:
+def initializers_of(model: ModelProto) -> dict[str, Known]:
+    """The arrays of a model's graph. Raises UsageError for an invalid one."""
+    return {each.name: array_of(each) for each in model.graph.initializer}
+
+
+def import_graph(
+    model: ModelProto, inputs: Mapping[str, tuple[str, tuple[int, ...]] | Known], initializers: Mapping[str, Known]
+) -> Graph:
     """The operations of a model for inputs of these element types and shapes, or of these values.
 
     Raises UnsupportedNode for a node without kernel, NeedsInputs if a node needs the value of an input, UsageError for
@@ -82,7 +89,7 @@ def import_graph(model: ModelProto, inputs: Mapping[str, tuple[str, tuple[int, .
     """
     importer = Importer(model)
     scope = Scope({each.domain: each.version for each in model.opset_import})
-    scope.values |= {each.name: array_of(each) for each in model.graph.initializer}
+    scope.values |= initializers
     if model.graph.sparse_initializer:
         raise UsageError("the model has sparse initialisers, which no kernel takes")
     for name, given in inputs.items():

@@ -6,7 +6,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -23,7 +23,7 @@ from pdojo.model.element_types import element_type, numpy_type
 from pdojo.model.graph import Known
 from pdojo.model.model import Model
 from pdojo.model.sized_programs import SizedPrograms
-from pdojo.onnx.importing import NeedsInputs, import_graph
+from pdojo.onnx.importing import NeedsInputs, import_graph, initializers_of
 from pdojo.onnx.operators.registry import UnsupportedNode
 from pdojo.onnx.protos import declared_type, read_model
 
@@ -219,7 +219,12 @@ class OnnxModel:
             name: array.copy() if name in static else (_element(name, array), array.shape)
             for name, array in given.items()
         }
-        return Model.of(import_graph(self.proto, inputs))
+        return Model.of(import_graph(self.proto, inputs, self._initializers))
+
+    @cached_property
+    def _initializers(self) -> dict[str, Known]:
+        """The weights, the same arrays at all shapes."""
+        return initializers_of(self.proto)
 
     def __repr__(self) -> str:
         return f"<OnnxModel {self.name}, {len(self.proto.graph.node)} nodes>"

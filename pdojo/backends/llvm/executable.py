@@ -71,7 +71,10 @@ class Constants:
 
     def computed(self, given: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """New arrays with the constants for some constant inputs, keyed by name."""
-        arrays = {p.name: empty_for(p) if p.written else given[p.name] for p in self.binding.parameters}
+        # A kernel for given sizes may have arrays of other shapes in the same memory.
+        arrays = {
+            p.name: empty_for(p) if p.written else given[p.name].reshape(p.shape) for p in self.binding.parameters
+        }
         self.binding(**arrays)
         return {p.name: arrays[p.name] for p in self.binding.parameters if p.written}
 
@@ -199,7 +202,7 @@ class LoadedKernel:
         return self.bound(self._memory(given.views), given.sizes or None)
 
     def at(self, values: Sequence[int], parameters: Sequence[Parameter]) -> LoadedKernel:
-        """The kernel for these values of its sizes only, with the interface that it then has."""
+        """The kernel for these values of its sizes only; its interface is in the memory of the one that it then has."""
         return replace(self, parameters=tuple(parameters), given=tuple(values), _workspaces=[])
 
     def bound(self, views: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None) -> Callable[[], None]:

@@ -64,18 +64,30 @@ def test_sizes_end_at_twice_the_greater_value() -> None:
     assert found.values(text_of("softmax:1x64")) is None
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ("softmax:20x64", "softmax:20x64"),
-        ("softmax:20x64", "log_softmax:30x64"),
-        # The reshaped rows depend on the product of two sizes.
-        ("rotary:1x6x2x8", "rotary:1x6x2x12"),
-    ],
-)
-def test_texts_without_a_common_kernel(first: str, second: str) -> None:
-    found = generalised(text_of(first), text_of(second))
-    assert found is None or found.values(text_of(second)) is not None
+def test_texts_without_a_common_kernel() -> None:
+    assert generalised(text_of("softmax:20x64"), text_of("softmax:20x64")) is None
+    assert generalised(text_of("softmax:20x64"), text_of("log_softmax:30x64")) is None
+    # The reshaped rows depend on the product of two sizes.
+    assert generalised(text_of("rotary:1x6x2x8"), text_of("rotary:1x6x2x12")) is None
+
+
+def test_more_texts_are_fewer_guesses() -> None:
+    texts = [text_of(f"softmax:{rows}x{columns}") for rows, columns in ((20, 64), (35, 64), (35, 100))]
+    two, three = generalised(*texts[1:]), generalised(*texts)
+    assert two is not None
+    assert three is not None
+    assert [*two.ranges] == ["M"]
+    assert three.values(text_of("softmax:9x7")) == {"M": 9, "L": 7}
+    assert [three.values(text) for text in texts] == [{"M": 20, "L": 64}, {"M": 35, "L": 64}, {"M": 35, "L": 100}]
+
+
+def test_a_number_that_three_texts_contradict() -> None:
+    first = "kernel k(x) -> (y)\nx f32 [4] heap\ny f32 [4] heap\n\n4 y[{0}] = x[{0}] * 3\n"
+    others = [first.replace("[4]", f"[{n}]").replace("\n4", f"\n{n}").replace("* 3", f"* {n // 2 + 1}") for n in (8, 6)]
+    found = generalised(first, *others)
+    assert found is not None
+    assert found.values(others[1]) == {"M": 6}
+    assert generalised(first, *others[:1], others[1].replace("* 4", "* 9")) is None
 
 
 def test_numbers_that_follow_from_no_size() -> None:
