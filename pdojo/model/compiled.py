@@ -92,7 +92,7 @@ class CompiledModel:
         self.model = model
         self._shared = constants or SharedConstants()
         self._held: list[Held] = []
-        """What keeps shared constants alive."""
+        """The shared constants that it keeps alive."""
         self._parameters = model.parameters
         self._names = {p.name: value for p, value in zip(self._parameters, self._interface(), strict=True)}
         self._constants: dict[int, NDArray[Any]] = {}

@@ -40,7 +40,7 @@ class SharedConstants:
         return self._made(_memory(value), (value,), lambda: {"": _bound(value)})
 
     def bound(self, kernel: LoadedKernel, values: Mapping[str, Known]) -> Held:
-        """What calls of a kernel read of its constants, keyed by name."""
+        """The constants that calls of a kernel read, keyed by name."""
 
         def computed() -> Mapping[str, NDArray[Any]]:
             return kernel.bound_constants(**{name: _bound(value) for name, value in values.items()})
