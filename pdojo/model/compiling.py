@@ -51,6 +51,10 @@ class KernelRequest:
         facts = [_versions(), target.triple, target.name, target.features, machine, self.expert, self.text]
         return json.dumps(facts, sort_keys=True)
 
+    def code(self, threads: int) -> object:
+        """The key of the code among those of one model, for a number of threads."""
+        return self.text, self.expert, threads
+
     def compiled(self) -> ObjectCode:
         """The code. Raises LoweringError if the machine lacks what the kernel uses."""
         (kernel,) = parse_notation(self.text)

@@ -20,6 +20,8 @@ from pdojo.model.generalised import SizedText, generalised
 
 _MOST_FORMS = 4
 """Most texts from which a program with sizes is made."""
+_MOST_LOADED = 512
+"""Most programs whose code is kept; the oldest goes first."""
 
 
 class NotCoveredError(PdojoError):
@@ -49,8 +51,8 @@ class SizedPrograms:
     def __init__(self) -> None:
         self._places: dict[tuple[int, int], _Place] = {}
         self._lock = Lock()
-        self._loaded: dict[tuple[str, int], LoadedKernel] = {}
-        """The code of programs with sizes, keyed by text and number of threads."""
+        self._loaded: dict[object, LoadedKernel] = {}
+        """The code of programs with sizes, and of others, which many shapes may share; keys are those of requests."""
         self.constants = SharedConstants()
         """The constants of the model at all shapes."""
         self.compiled = 0
@@ -66,24 +68,24 @@ class SizedPrograms:
         Raises NotCoveredError if the programs are closed and a kernel has none.
         """
         chosen = self.choose(requests)
-        missing = {
-            each.request.text: each.request for each in chosen if (each.request.text, threads) not in self._loaded
-        }
+        missing = {key: each.request for each in chosen if (key := each.request.code(threads)) not in self._loaded}
         if missing and self.is_closed:
             raise NotCoveredError(f"{len(missing)} kernels have no program at these sizes")
         self.compiled += len(missing)
         codes = dict(zip(missing, compile_kernels([*missing.values()], cached=cached), strict=True))
-        return [self._at(*each, codes, threads) for each in zip(kernels, chosen, strict=True)]
+        found = [self._at(*each, codes, threads) for each in zip(kernels, chosen, strict=True)]
+        while len(self._loaded) > _MOST_LOADED:
+            del self._loaded[next(iter(self._loaded))]
+        return found
 
-    def _at(self, kernel: KernelOp, chosen: Chosen, codes: Mapping[str, ObjectCode], threads: int) -> LoadedKernel:
+    def _at(self, kernel: KernelOp, chosen: Chosen, codes: Mapping[object, ObjectCode], threads: int) -> LoadedKernel:
         """The code of a kernel, or of one with sizes at the values that make it this kernel."""
-        text = chosen.request.text
-        if not chosen.sizes:
-            return load(kernel, codes[text], threads)
-        if (text, threads) not in self._loaded:
-            (sized,) = parse_notation(text)
-            self._loaded[text, threads] = load(sized, codes[text], threads)
-        return self._loaded[text, threads].at(chosen.sizes, parameters_of(nest_of(kernel)))
+        key = chosen.request.code(threads)
+        if key not in self._loaded:
+            (general,) = parse_notation(chosen.request.text) if chosen.sizes else (kernel,)
+            self._loaded[key] = load(general, codes[key], threads)
+        loaded = self._loaded[key]
+        return loaded.at(chosen.sizes, parameters_of(nest_of(kernel))) if chosen.sizes else loaded
 
     def choose(self, requests: Sequence[KernelRequest]) -> list[Chosen]:
         """The programs for the kernels of a model at one shape, in order.

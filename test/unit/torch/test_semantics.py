@@ -164,15 +164,15 @@ def test_shapes_without_programs_run_in_pytorch_which_is_said_once() -> None:
 
 
 class Block(torch.nn.Module):
-    """A product of flattened rows, which is read as rows of sequences, and attention over these."""
+    """Products of flattened rows that are read as rows of sequences, attention, and one row for any length."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.first, self.second = torch.nn.Linear(12, 24), torch.nn.Linear(24, 12)
+        self.layers = torch.nn.Sequential(torch.nn.Linear(12, 24), torch.nn.GELU(), torch.nn.Linear(24, 12))
 
     def forward(self, x: Any) -> Any:
-        y = torch.nn.functional.scaled_dot_product_attention(x, x, x)
-        return x + self.second(torch.nn.functional.gelu(self.first(y)))
+        y = x + self.layers(torch.nn.functional.scaled_dot_product_attention(x, x, x))
+        return y + self.layers(self.layers(x[:, :1]))
 
 
 @pytest.mark.parametrize(("dynamic", "graphs_made"), [(True, 1), (None, 2)])
@@ -209,7 +209,7 @@ def test_changed_constants_of_programs_with_sizes() -> None:
         for length in (5, 6, 7):
             ours(torch.randn(2, length, 12))
         for length in (7, 8):
-            model.first.weight += 1
+            model.layers[0].weight += 1
             x = torch.randn(2, length, 12)
             torch.testing.assert_close(ours(x), model(x), rtol=1e-5, atol=1e-5)
     assert len(graphs) == 1
