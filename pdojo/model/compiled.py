@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pdojo.backends.calling.arguments import CallArguments
 from pdojo.backends.calling.arrays import ALIGNMENT, AnyArray, aligned, aligned_empty
-from pdojo.backends.llvm.executable import LoadedKernel, load
+from pdojo.backends.llvm.executable import LoadedKernel
 from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.backends.measure.arrays import ArraySet, random_inputs
 from pdojo.dialect.machines.machine import Machine
@@ -21,10 +21,13 @@ from pdojo.dialect.machines.registry import machine as machine_named
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import MeasurementError, UsageError
-from pdojo.model.compiling import KernelRequest, compile_kernels
+from pdojo.model.compiling import KernelRequest
+from pdojo.model.constants import Held, SharedConstants
 from pdojo.model.element_types import memory_of, numpy_type
+from pdojo.model.flattening import flattened
 from pdojo.model.graph import Known, Operand, Tensor, dtype_of
 from pdojo.model.kernels import Step
+from pdojo.model.sized_programs import SizedPrograms
 from pdojo.passes.scheduled_kernel import PASS, Scheduler, assume_alignment
 
 if TYPE_CHECKING:
@@ -39,13 +42,15 @@ def compile_model(
     scheduler: Scheduler | None,
     threads: int | None,
     cached: bool,
+    programs: SizedPrograms | None,
 ) -> CompiledModel:
     """The work of `Model.compile`."""
     described = described_machine(machine, tune, threads)
-    requests = [_request(kernel, described, tune, scheduler) for kernel in model.kernels]
-    codes = compile_kernels(requests, cached=cached)
-    loaded = {kernel: load(kernel, code, described.threads) for kernel, code in zip(model.kernels, codes, strict=True)}
-    return CompiledModel(model, [loaded[step.kernel] for step in model.calls])
+    requests = [_request(kernel, described, tune, scheduler, has_form=programs is not None) for kernel in model.kernels]
+    programs = programs or SizedPrograms()
+    executables = programs.load(model.kernels, requests, described.threads, cached=cached)
+    loaded = dict(zip(model.kernels, executables, strict=True))
+    return CompiledModel(model, [loaded[step.kernel] for step in model.calls], programs.constants)
 
 
 def described_machine(machine: Machine | str | None, tune: str, threads: int | None) -> Machine:
@@ -60,15 +65,17 @@ def described_machine(machine: Machine | str | None, tune: str, threads: int | N
     return described if threads is None else replace(described, threads=threads)
 
 
-def _request(kernel: KernelOp, machine: Machine, tune: str, scheduler: Scheduler | None) -> KernelRequest:
+def _request(
+    kernel: KernelOp, machine: Machine, tune: str, scheduler: Scheduler | None, *, has_form: bool
+) -> KernelRequest:
     """The program to compile for a kernel: the scheduler's if it knows one, else the pass's."""
     if tune == "none":
-        return KernelRequest(print_notation(kernel), None, None)
+        return KernelRequest(print_notation(kernel), None, None, flattened(kernel) if has_form else "")
     plain = assume_alignment(kernel, None)
     known = None if scheduler is None else scheduler(plain, machine)
     if known is not None:
         return KernelRequest(print_notation(known), machine, None)
-    return KernelRequest(print_notation(plain), machine, PASS)
+    return KernelRequest(print_notation(plain), machine, PASS, flattened(plain) if has_form else "")
 
 
 class CompiledModel:
@@ -79,15 +86,20 @@ class CompiledModel:
     call it at once.
     """
 
-    def __init__(self, model: Model, executables: Sequence[LoadedKernel]) -> None:
+    def __init__(
+        self, model: Model, executables: Sequence[LoadedKernel], constants: SharedConstants | None = None
+    ) -> None:
         self.model = model
+        self._shared = constants or SharedConstants()
+        self._held: list[Held] = []
+        """The shared constants that it keeps alive."""
         self._parameters = model.parameters
         self._names = {p.name: value for p, value in zip(self._parameters, self._interface(), strict=True)}
         self._constants: dict[int, NDArray[Any]] = {}
         self._slots: dict[object, int] = {}
         """The place of each array in the list of addresses; the key is a tensor, or the identity of a constant."""
         self._steps = [self._step(*call) for call in zip(model.calls, executables, strict=True)]
-        self._calls = [(executable.run_at, _getter(slots)) for executable, slots in self._steps]
+        self._calls = [(executable.run_at, _getter(slots, executable.given)) for executable, slots in self._steps]
         self._written = model.results
         self._apart = self._places_apart()
         """Of each array outside the block: its place among addresses and among arguments, and its offset."""
@@ -105,7 +117,7 @@ class CompiledModel:
         def timed(addresses: list[int]) -> None:
             for executable, slots in self._steps:
                 start = perf_counter()
-                executable.run_at([addresses[slot] for slot in slots])
+                executable.run_at([*(addresses[slot] for slot in slots), *executable.given])
                 seconds.append(perf_counter() - start)
 
         self._called(arrays, named, timed)
@@ -159,24 +171,27 @@ class CompiledModel:
         operands = {p.name: o for p, o in zip(executable.parameters, (*step.inputs, *step.outputs), strict=True)}
         if executable.constants is None:
             return executable, [self._slot(operands[p.name]) for p in executable.arguments]
-        known = {p.name: _bound(_known(operands[p.name])) for p in executable.parameters if p.constant}
-        held = executable.bound_constants(**known)
+        known = {p.name: _known(operands[p.name]) for p in executable.parameters if p.constant}
+        made = self._kept(self._shared.bound(executable, known))
         return executable, [
-            self._held(held[p.name]) if p.name in held else self._slot(operands[p.name]) for p in executable.arguments
+            self._place(made[p.name]) if p.name in made else self._slot(operands[p.name]) for p in executable.arguments
         ]
 
-    def _held(self, array: NDArray[Any]) -> int:
+    def _kept(self, held: Held) -> Mapping[str, NDArray[Any]]:
+        """Arrays that live as long as the model."""
+        self._held.append(held)
+        return held.arrays
+
+    def _place(self, array: NDArray[Any]) -> int:
         """The place of an array that was made by binding."""
         slot = self._slots.setdefault(id(array), len(self._slots))
         self._constants[slot] = array
         return slot
 
     def _slot(self, operand: Operand) -> int:
-        key: object = operand.memory if isinstance(operand, Tensor) else id(operand)
-        slot = self._slots.setdefault(key, len(self._slots))
-        if not isinstance(operand, Tensor) and slot not in self._constants:
-            self._constants[slot] = _bound(operand)
-        return slot
+        if not isinstance(operand, Tensor):
+            return self._place(self._kept(self._shared.aligned(operand))[""])
+        return self._slots.setdefault(operand.memory, len(self._slots))
 
     def _places_apart(self) -> list[tuple[int, int, int]]:
         numbers = {tensor: number for number, tensor in enumerate((*self.inputs_read, *self._written))}
@@ -208,7 +223,9 @@ class CompiledModel:
         executables = iter([executable for executable, _ in self._steps])
         return [
             CompiledModel(
-                type(self.model).of_step(step), [compile_kernel(step.kernel) if step.places else next(executables)]
+                type(self.model).of_step(step),
+                [compile_kernel(step.kernel) if step.places else next(executables)],
+                self._shared,
             )
             for step in self.model.steps
         ]
@@ -257,19 +274,16 @@ class CompiledModel:
         return f"<CompiledModel {self.model.name}({', '.join(rows)})>"
 
 
-def _getter(slots: Sequence[int]) -> Callable[[list[int]], Sequence[int]]:
-    """From a list to its elements at some places."""
-    return itemgetter(*slots) if len(slots) > 1 else lambda addresses: [addresses[slot] for slot in slots]
+def _getter(slots: Sequence[int], given: Sequence[int]) -> Callable[[list[int]], Sequence[int]]:
+    """From a list to its elements at some places, and the values of sizes."""
+    if given or len(slots) < 2:
+        return lambda addresses: [*(addresses[slot] for slot in slots), *given]
+    return itemgetter(*slots)
 
 
 def _known(operand: Operand) -> Known:
     assert not isinstance(operand, Tensor), operand
     return operand
-
-
-def _bound(value: Known) -> NDArray[Any]:
-    """A constant as kernels take it, aligned."""
-    return aligned(memory_of(np.ascontiguousarray(value).reshape(value.shape)))
 
 
 def _aligned(array: NDArray[Any]) -> NDArray[Any]:

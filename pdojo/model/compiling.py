@@ -40,6 +40,8 @@ class KernelRequest:
     """The described machine; None for code that needs no further library."""
     expert: str | None
     """The expert pass that makes moves first; None for a kernel that is compiled as it is."""
+    form: str = ""
+    """The text with fewer dimensions that stands for the kernel at other sizes; '' if no program with sizes may."""
 
     @property
     def key(self) -> str:
@@ -48,6 +50,10 @@ class KernelRequest:
         target = processor(self.machine)
         facts = [_versions(), target.triple, target.name, target.features, machine, self.expert, self.text]
         return json.dumps(facts, sort_keys=True)
+
+    def code(self, threads: int) -> object:
+        """The key of the code among those of one model, for a number of threads."""
+        return self.text, self.expert, threads
 
     def compiled(self) -> ObjectCode:
         """The code. Raises LoweringError if the machine lacks what the kernel uses."""

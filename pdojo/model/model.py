@@ -24,6 +24,7 @@ from pdojo.model.partition import partition
 
 if TYPE_CHECKING:
     from pdojo.model.compiled import CompiledModel
+    from pdojo.model.sized_programs import SizedPrograms
     from pdojo.passes.scheduled_kernel import Scheduler
 
 
@@ -108,6 +109,7 @@ class Model:
         scheduler: Scheduler | None = None,
         threads: int | None = None,
         cached: bool = True,
+        programs: SizedPrograms | None = None,
     ) -> CompiledModel:
         """The model as a callable for this processor.
 
@@ -115,13 +117,16 @@ class Model:
         makes moves on every kernel for which `scheduler` knows no program (`pdojo.search.tuning.known.best_known` makes
         schedulers); `none` compiles the kernels as they are. `threads` is the number of threads for parallel scopes.
         With `cached`, kernels that were compiled before come from the user's cache (`$XDG_CACHE_HOME/pdojo/kernels`),
-        and others are added to it.
+        and others are added to it. `programs` are those that models of other shapes left: kernels that differ from
+        theirs in sizes only share one program for a range of them; None for programs for constant sizes.
 
         Raises UsageError for an unknown machine or one of another kind.
         """
         from pdojo.model.compiled import compile_model
 
-        return compile_model(self, machine, tune=tune, scheduler=scheduler, threads=threads, cached=cached)
+        return compile_model(
+            self, machine, tune=tune, scheduler=scheduler, threads=threads, cached=cached, programs=programs
+        )
 
     def interpret(self, /, *arrays: Known, **named: Known) -> tuple[Known, ...]:
         """The outputs, computed by the reference interpreter: slow, and independent of code generation.

@@ -40,14 +40,21 @@ _MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, Type
 _CONTRADICTORY = "there is no kernel for its attributes with operands of these types, shapes and values"
 
 
-def import_graph(model: ModelProto, inputs: Mapping[str, tuple[str, tuple[int, ...]] | Known]) -> Frame:
+def initializers_of(model: ModelProto) -> dict[str, Known]:
+    """The arrays of a model's graph. Raises UsageError for an invalid one."""
+    return {each.name: array_of(each) for each in model.graph.initializer}
+
+
+def import_graph(
+    model: ModelProto, inputs: Mapping[str, tuple[str, tuple[int, ...]] | Known], initializers: Mapping[str, Known]
+) -> Frame:
     """The graph of a model for inputs of these element types and shapes, or of these values.
 
     Raises UnsupportedNode for a node without kernel, NeedsInputs if a node needs the value of an input, UsageError for
     an invalid model.
     """
     scope = Scope({each.domain: each.version for each in model.opset_import})
-    scope.values |= {each.name: array_of(each) for each in model.graph.initializer}
+    scope.values |= initializers
     if model.graph.sparse_initializer:
         raise UsageError("the model has sparse initialisers, which no kernel takes")
     importer = Importer(model)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -21,8 +21,9 @@ from pdojo.model.compiled import CompiledModel, described_machine
 from pdojo.model.element_types import numpy_type
 from pdojo.model.graph import Known, Operand, Tensor
 from pdojo.model.model import Model
+from pdojo.model.sized_programs import SizedPrograms
 from pdojo.onnx.explaining import Explanation, PartReport, Watched
-from pdojo.onnx.importing import import_graph, whole_graph
+from pdojo.onnx.importing import import_graph, initializers_of, whole_graph
 from pdojo.onnx.kept import Kept
 from pdojo.onnx.kinds import kind_of
 from pdojo.onnx.operators.registry import UnsupportedNode
@@ -179,8 +180,10 @@ class OnnxModel:
             from pdojo.search.tuning.known import best_known
 
             scheduler = best_known(database)
+        programs = SizedPrograms()
         return CallableOnnxModel(
-            self, lambda model: model.compile(described, tune=tune, scheduler=scheduler, threads=threads)
+            self,
+            lambda model: model.compile(described, tune=tune, scheduler=scheduler, threads=threads, programs=programs),
         )
 
     def given(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Known]:
@@ -223,10 +226,15 @@ class OnnxModel:
             name: array.copy() if name in static else (kind_of(array.dtype), array.shape)
             for name, array in given.items()
         }
-        frame = import_graph(self.proto, inputs)
+        frame = import_graph(self.proto, inputs, self._initializers)
         graph = whole_graph(frame)
         tensors = {tensor.name: tensor for tensor in frame.first.stage.builder.inputs}
         return Specialisation(frame, tensors, None if graph is None else Model.of(graph))
+
+    @cached_property
+    def _initializers(self) -> dict[str, Known]:
+        """The weights, the same arrays at all shapes."""
+        return initializers_of(self.proto)
 
     def __repr__(self) -> str:
         return f"<OnnxModel {self.name}, {len(self.proto.graph.node)} nodes>"

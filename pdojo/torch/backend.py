@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from time import perf_counter
@@ -21,6 +22,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 from pdojo.errors import UsageError
 from pdojo.model.compiled import CompiledModel
 from pdojo.model.model import Model
+from pdojo.model.sized_programs import NotCoveredError, SizedPrograms
 from pdojo.torch.checking import CheckedRegion
 from pdojo.torch.decompositions import decompositions
 from pdojo.torch.fallbacks import FallbackWarning, warn_of_failure
@@ -34,6 +36,8 @@ from pdojo.torch.tuning import compile_tuned
 
 _MOST_CHANGES = 2
 """Changes of constants after which they are constants no longer."""
+_MOST_SHAPES = 256
+"""Most combinations of shapes whose programs are kept; the oldest goes first."""
 
 
 def backend(
@@ -96,6 +100,12 @@ class CompiledGraph:
         """The time of the last call."""
         self._is_full = False
         self._symbolic = _has_symbols(module)
+        self._sized: dict[tuple[int, str], SizedPrograms] = {}
+        """The programs for all shapes, keyed by number of threads and region."""
+        self._compiled: Counter[int] = Counter()
+        """The combinations of shapes for which kernels were compiled, by number of threads."""
+        self._not_covered: Counter[int] = Counter()
+        """The combinations of shapes for which kernels would have had to be compiled, by number of threads."""
 
     def __call__(self, arguments: list[Any]) -> list[Any]:
         """The results of the graph."""
@@ -115,23 +125,37 @@ class CompiledGraph:
     def _made(self, key: tuple[int, object], arguments: Sequence[Any]) -> Program | None:
         """The program for a key, made if there is none; None if PyTorch runs the graph."""
         if key not in self.programs:
-            if sum(threads == key[0] for threads, _ in self.programs) >= self.options.specialisations:
+            threads, most = key[0], self.options.specialisations
+            if self._not_covered[threads] >= most:
                 self._warn_of_shapes()
                 return None
-            self.programs[key] = self._specialise(arguments)
+            before = sum(each.compiled for each in self._sized.values())
+            self.programs[key] = self._specialise(arguments, is_closed=self._compiled[threads] >= most)
+            # A graph without symbols has one combination of shapes.
+            self._compiled[threads] += before < sum(each.compiled for each in self._sized.values())
+            while len(self.programs) > _MOST_SHAPES:
+                del self.programs[next(iter(self.programs))]
         return self.programs[key]
 
-    def _specialise(self, arguments: Sequence[Any]) -> Program | None:
+    def _specialise(self, arguments: Sequence[Any], *, is_closed: bool) -> Program | None:
         static = {position: arguments[position] for position in self._static}
+
+        def compile_(model: Model) -> CompiledModel:
+            programs = None
+            if self._symbolic:
+                programs = self._sized.setdefault((torch.get_num_threads(), model.name), SizedPrograms())
+                programs.is_closed = is_closed
+            return compile_tuned(model, self.options, programs)
+
         try:
             module = _concrete(self.module, arguments) if self._symbolic else self.module
-            return Program(plan(module, static), self._compile, CheckedRegion if self.options.check else plain_region)
+            return Program(plan(module, static), compile_, CheckedRegion if self.options.check else plain_region)
+        except NotCoveredError:
+            self._not_covered[torch.get_num_threads()] += 1
+            self._warn_of_shapes()
         except Exception as error:  # noqa: BLE001  # an error of ours must not break the user's model
             warn_of_failure(self.module.graph.nodes, error)
-            return None
-
-    def _compile(self, model: Model) -> CompiledModel:
-        return compile_tuned(model, self.options)
+        return None
 
     def _check_constants(self, arguments: Sequence[Any]) -> None:
         """Forget what was made of constants that have changed."""
@@ -140,6 +164,8 @@ class CompiledGraph:
         tensors = [arguments[position] for position in self._static]
         if self._statics is not None and not self._are_unchanged(self._statics, tensors):
             self.programs.clear()
+            for programs in self._sized.values():
+                programs.constants.forget()
             self._statics = None
             self._changes += 1
             if self._changes > _MOST_CHANGES:
@@ -161,8 +187,8 @@ class CompiledGraph:
         if not self._is_full:
             self._is_full = True
             warnings.warn(
-                f"a graph has been compiled for {len(self.programs)} combinations of shapes; PyTorch runs others "
-                "(option specialisations)",
+                f"a graph has been compiled for {self.options.specialisations} combinations of shapes; PyTorch runs "
+                "others for which kernels would have to be compiled (option specialisations)",
                 FallbackWarning,
                 stacklevel=2,
             )

@@ -16,6 +16,7 @@ from pdojo.model.compiled import CompiledModel
 from pdojo.model.element_types import memory_of
 from pdojo.model.graph import Operand, Tensor, dtype_of
 from pdojo.model.model import Model
+from pdojo.model.sized_programs import NotCoveredError
 from pdojo.torch.element_types import TENSORS, memory_order
 from pdojo.torch.fallbacks import warn_of_failure
 from pdojo.torch.keys import Key, key_of, results_of, tensor_of
@@ -190,6 +191,8 @@ class Program:
                 try:
                     self.regions[number] = RegionStep(plan.regions[number], plan.exported[number], compile_)
                     steps.append(self.regions[number])
+                except NotCoveredError:
+                    raise
                 except Exception as error:  # noqa: BLE001  # an error of ours must not break the user's model
                     nodes = plan.regions[number].calls
                     warn_of_failure(nodes, error)

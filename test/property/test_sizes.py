@@ -76,6 +76,26 @@ t f32 [N, M] heap
 N (M//8) 8 t[{0},{1}*8+{2}] = x[{1}*8+{2},{0}]
 N (M//8) 8 y[{0},{1}*8+{2}] = t[{0},{1}*8+{2}] * w[N-1-{0},{1}*8+{2}]
 """
+LAYER = """\
+kernel layer(x, w) -> (y)
+size M in 1..20
+x f32 [M, 12] heap
+w f32 [12, 8] heap const
+y f32 [M, 8] heap
+p f32 [8, 12] heap const
+q f32 [12] heap
+t f32 [M, 8] heap
+
+8 12 p[{0},{1}] = w[{1},{0}]
+12 q[{0}] = w[{0},3]
+M 8
+| t[{0},{1}] = 0
+| 12 t[{0},{1}] += x[{0},{2}] * p[{1},{2}]
+M 8
+| y[{0},{1}] = t[{0},{1}]
+| 12 y[{0},{1}] += q[{2}]
+"""
+"""Constants that are computed at binding, and one that may be."""
 STEPS = 5
 """Moves of a walk."""
 
@@ -107,7 +127,11 @@ def judge(before: KernelOp, after: KernelOp, values: dict[str, int], seed: int) 
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("text", [SOFTMAX, PRODUCT, STENCIL, COLUMNS], ids=["softmax", "product", "stencil", "columns"])
+@pytest.mark.parametrize(
+    "text",
+    [SOFTMAX, PRODUCT, STENCIL, COLUMNS, LAYER],
+    ids=["softmax", "product", "stencil", "columns", "layer"],
+)
 def test_legal_moves_are_right_for_all_sizes(text: str, seed: int) -> None:
     (start,) = parse_notation(text)
     random = Random(seed)

@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from pdojo.backends.common.placement import ALIGNMENT
+from pdojo.dialect.affine import IndexArray, Size
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.index_maps import shape_map
 from pdojo.dialect.machines.machine import Machine
@@ -43,9 +44,11 @@ def split_kernel(nest: Nest) -> SplitKernel | None:
         raise LoweringError(f"kernel '{nest.name}' writes no output")
     kept = [buffer for buffer in _used(nest, late) if buffer.constant and buffer.op is not None]
     given = [buffer for buffer in _used(nest, early) if buffer.op is None]
-    own = [b for b in nest.buffers if b.op is None and (not b.constant or b in _used(nest, late))]
+    read, indices = _used(nest, late), nest.index_arrays
+    own = [b for b in nest.buffers if b.op is None and (not b.constant or b in read or b.names[0] in indices)]
     binding = _Part(nest, early, f"{nest.name}_bind").kernel(given, kept, Intent.OUT)
-    return SplitKernel(binding, _Part(nest, late, f"{nest.name}_call").kernel(own, kept, Intent.IN))
+    calling = _Part(nest, late, f"{nest.name}_call", [*nest.sizes.values()], [*indices.values()])
+    return SplitKernel(binding, calling.kernel(own, kept, Intent.IN))
 
 
 def binding_note(nest: Nest, machine: Machine) -> str:
@@ -68,6 +71,10 @@ class _Part:
     nest: Nest
     roots: Sequence[Node]
     name: str
+    sizes: Sequence[Size] = ()
+    """The sizes that its callers give; binding depends on none."""
+    indices: Sequence[IndexArray] = ()
+    """The interface arrays whose entries are indices."""
 
     def kernel(self, interface: Sequence[Buffer], constants: Sequence[Buffer], intent: Intent) -> KernelOp:
         """A kernel of the top-level nests `roots`, whose arguments are an interface, and constants with an intent."""
@@ -82,8 +89,9 @@ class _Part:
             [b.alignment if b.op is None else max(b.alignment, ALIGNMENT) for b, _ in rows],
             list(whole.known_tables().values()),
             [b.names[0] for b, found in rows if b.constant and found is Intent.IN],
-            [*self.nest.sizes.values()],
-            [shape_map(b.extents, [*self.nest.sizes.values()]) for b, _ in rows],
+            self.sizes,
+            [shape_map(b.extents, self.sizes) for b, _ in rows],
+            self.indices,
         )
         arguments = zip(rows, kernel.body.block.args, strict=True)
         values: dict[SSAValue, SSAValue] = {self._value(b): argument for (b, _), argument in arguments}

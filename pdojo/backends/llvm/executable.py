@@ -15,6 +15,7 @@ from pdojo.backends.calling.arrays import AnyArray, Parameter, aligned_empty, ch
 from pdojo.backends.common.binding import split_kernel
 from pdojo.backends.llvm.openmp import start_threads
 from pdojo.dialect.affine import Size
+from pdojo.dialect.lookups import sizes_in
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.sizes import solve_sizes
@@ -70,7 +71,10 @@ class Constants:
 
     def computed(self, given: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """New arrays with the constants for some constant inputs, keyed by name."""
-        arrays = {p.name: empty_for(p) if p.written else given[p.name] for p in self.binding.parameters}
+        # A kernel for given sizes may have arrays of other shapes in the same memory.
+        arrays = {
+            p.name: empty_for(p) if p.written else given[p.name].reshape(p.shape) for p in self.binding.parameters
+        }
         self.binding(**arrays)
         return {p.name: arrays[p.name] for p in self.binding.parameters if p.written}
 
@@ -108,7 +112,9 @@ class LoadedKernel:
     constants: Constants | None = None
     """The computation of constant temporaries; None if there are none. `code` is the rest of the kernel."""
     sizes: tuple[Size, ...] = ()
-    """The sizes that calls determine: by the shapes of arrays, or by name (`kernel(x, N=5)`)."""
+    """The sizes of the code: by the shapes of arrays or by name (`kernel(x, N=5)`), unless they are `given`."""
+    given: tuple[int, ...] = ()
+    """The values of all sizes, if the kernel is one for these only (`at`)."""
     _workspaces: list[_Workspace] = field(default_factory=list["_Workspace"])
     """Workspaces that no running call uses."""
 
@@ -122,8 +128,8 @@ class LoadedKernel:
 
     def __call__(self, /, *arrays: AnyArray, **named: AnyArray) -> Outputs:
         """Run the kernel; raises UsageError, naming the array, if one does not fit."""
-        arguments = CallArguments.of(self.name, self.parameters, arrays, named, self.sizes)
-        self.run(self._memory(arguments.views), arguments.sizes)
+        arguments = CallArguments.of(self.name, self.parameters, arrays, named, () if self.given else self.sizes)
+        self.run(self._memory(arguments.views), arguments.sizes or None)
         return arguments.outputs
 
     @property
@@ -162,22 +168,29 @@ class LoadedKernel:
         array([0., 1., 2., 3.], dtype=float32)
         """
         inputs = {p.name for p in self.parameters if p.constant}
-        held = self.bound_constants(**named)
-        return BoundKernel(self, {name: _copied(each) if name in inputs else each for name, each in held.items()})
+        held, sizes = self._bound(named)
+        copies = {name: _copied(each) if name in inputs else each for name, each in held.items()}
+        return BoundKernel(self, copies, sizes)
 
     def bound_constants(self, /, **named: AnyArray) -> dict[str, NDArray[Any]]:
         """The constants that calls read, keyed by name: computed ones, and constant inputs as they are, not copied.
 
         Raises UsageError as `bind_constants` does.
         """
+        return self._bound(named)[0]
+
+    def _bound(self, named: Mapping[str, AnyArray]) -> tuple[dict[str, NDArray[Any]], dict[str, int]]:
+        """The constants that calls read, keyed by name, and the sizes on which shapes of constant inputs depend."""
         bound = tuple(p for p in self.parameters if p.constant)
         if not bound and self.constants is None:
             raise UsageError(f"kernel '{self.name}' has no constant arrays; they are declared 'const'")
-        views = CallArguments.of(self.name, bound, (), named).views
-        given = {p.name: array for p, array in zip(bound, views, strict=True)}
+        sizes = () if self.given else sizes_in(extent for p in bound for extent in p.extents)
+        arguments = CallArguments.of(self.name, bound, (), named, sizes)
+        given = {p.name: array for p, array in zip(bound, arguments.views, strict=True)}
         made = {} if self.constants is None else self.constants.computed(given)
         known = {**given, **made}
-        return {p.name: known[p.name] for p in self.arguments if p.name in known}
+        values = zip([size.name for size in sizes], arguments.sizes, strict=True)
+        return {p.name: known[p.name] for p in self.arguments if p.name in known}, dict(values)
 
     def bind(self, /, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
         """Check the arrays once, and compute the constants.
@@ -185,8 +198,12 @@ class LoadedKernel:
         The returned function runs the kernel on the arrays with almost no overhead. Nothing is copied: the bytes of
         constant inputs must not change as long as it is used.
         """
-        given = CallArguments.of(self.name, self.parameters, arrays, named, self.sizes)
-        return self.bound(self._memory(given.views), given.sizes)
+        given = CallArguments.of(self.name, self.parameters, arrays, named, () if self.given else self.sizes)
+        return self.bound(self._memory(given.views), given.sizes or None)
+
+    def at(self, values: Sequence[int], parameters: Sequence[Parameter]) -> LoadedKernel:
+        """The kernel for these values of its sizes only; its interface is in the memory of the one that it then has."""
+        return replace(self, parameters=tuple(parameters), given=tuple(values), _workspaces=[])
 
     def bound(self, views: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None) -> Callable[[], None]:
         """A function that runs the code on checked arrays; sizes are by default those of the arrays' shapes."""
@@ -225,8 +242,8 @@ class LoadedKernel:
 
     def _sizes_of(self, views: Sequence[NDArray[Any]]) -> Sequence[int]:
         """The values of the sizes that the shapes of all arrays determine. Raises UsageError."""
-        if not self.sizes:
-            return ()
+        if not self.sizes or self.given:
+            return self.given
         extents = {p.name: p.extents for p in self.arguments}
         shapes = {p.name: view.shape for p, view in zip(self.arguments, views, strict=True)}
         return [*solve_sizes(self.name, self.sizes, extents, shapes, {}).values()]
@@ -266,6 +283,8 @@ class BoundKernel:
     kernel: LoadedKernel
     held: dict[str, NDArray[Any]]
     """The constant inputs and the constants that every call reads, keyed by name."""
+    sizes: Mapping[str, int]
+    """The sizes on which shapes of constant inputs depend, keyed by name."""
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -274,13 +293,20 @@ class BoundKernel:
 
     def __call__(self, /, *arrays: AnyArray, **named: AnyArray) -> Outputs:
         """Run the kernel; raises UsageError, naming the array, if one does not fit."""
-        arguments = CallArguments.of(self.kernel.name, self.parameters, arrays, named)
-        self.kernel.run(self._memory(arguments.views))
+        arguments = self._arguments(arrays, named)
+        self.kernel.run(self._memory(arguments.views), arguments.sizes)
         return arguments.outputs
 
     def bind(self, /, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
         """Check the arrays once. The returned function runs the kernel on them with almost no overhead."""
-        return self.kernel.bound(self._memory(CallArguments.of(self.kernel.name, self.parameters, arrays, named).views))
+        arguments = self._arguments(arrays, named)
+        return self.kernel.bound(self._memory(arguments.views), arguments.sizes)
+
+    def _arguments(self, arrays: Sequence[AnyArray], named: Mapping[str, AnyArray]) -> CallArguments:
+        if known := self.sizes.keys() & named.keys():
+            raise UsageError(f"kernel '{self.kernel.name}' has its size {min(known)} by its constants")
+        given = {**named, **self.sizes}
+        return CallArguments.of(self.kernel.name, self.parameters, arrays, given, self.kernel.sizes)
 
     def _memory(self, views: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
         known = {**self.held, **{p.name: array for p, array in zip(self.parameters, views, strict=True)}}
@@ -372,13 +398,14 @@ def load(kernel: KernelOp, code: ObjectCode, threads: int) -> LoadedKernel:
     """
     from pdojo.backends.llvm import objects
 
-    constants = None
+    constants, nest = None, nest_of(kernel)
+    parameters = parameters_of(nest)
     if code.binding is not None:
         binding = LoadedKernel(code.binding.name, code.binding.arguments, objects.load(code.binding), threads)
-        constants = Constants(binding, code.arguments)
-    nest = nest_of(kernel)
-    sizes = (*nest.sizes.values(),)
-    return LoadedKernel(nest.name, parameters_of(nest), objects.load(code), threads, constants, sizes)
+        sized = {p.name: (p.extents, p.indices) for p in parameters if p.extents or p.indices}
+        rows = [(p, *sized.get(p.name, ((), None))) for p in code.arguments]
+        constants = Constants(binding, tuple(replace(p, extents=e, indices=i) for p, e, i in rows))
+    return LoadedKernel(nest.name, parameters, objects.load(code), threads, constants, (*nest.sizes.values(),))
 
 
 def _default_threads(machine: Machine | None, *, parallel: bool) -> int:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from pdojo.dialect.lookups import lookups_in, sizes_in
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.nest import Buffer, Nest, Node, fact, leaves_of
-from pdojo.dialect.view.nodes import buffers_of
+from pdojo.dialect.view.nest import Buffer, Nest, Node, Scope, fact, leaves_of
+from pdojo.dialect.view.nodes import buffers_of, nodes_of
 
 
 def constants_of(nest: Nest) -> set[Buffer]:
@@ -29,18 +30,28 @@ def binding_nests(nest: Nest, constants: Collection[Buffer] | None = None) -> li
 def binding_problem(nest: Nest, constants: Collection[Buffer] | None = None) -> tuple[Node, Reason] | None:
     """A nest that cannot run at binding, and the reason; None if there is none.
 
-    A nest that writes a constant accesses only constants, and temporaries that no other nest uses. No nest reads a
-    constant before a later one writes it.
+    A nest that writes a constant accesses only constants, and temporaries that no other nest uses, and depends on no
+    size and no index of a call. No nest reads a constant before a later one writes it.
     """
     wanted = constants_of(nest) if constants is None else constants
     for root in binding_nests(nest, wanted):
-        if nest.sizes:
-            return root, Reason(f"constants are computed before a call, which gives the size {min(nest.sizes)}")
-        if nest.index_arrays:
-            name = min(nest.index_arrays)
-            return root, Reason(f"constants are computed before a call, which gives the indices '{name}'")
-        if (problem := dependence(nest, root, wanted) or _lateness(nest, root, wanted)) is not None:
+        problem = _given_by_calls(nest, root) or dependence(nest, root, wanted) or _lateness(nest, root, wanted)
+        if problem is not None:
             return root, problem
+    return None
+
+
+def _given_by_calls(nest: Nest, root: Node) -> Reason | None:
+    """The reason why a nest that writes a constant needs sizes or indices of a call; None if it needs none."""
+    if not nest.sizes and not nest.index_arrays:
+        return None
+    guards = (constraint for node in nodes_of(root) if isinstance(node, Scope) for constraint in node.guard)
+    used = [*guards, *(e for leaf in leaves_of(root) for e in leaf.expressions)]
+    for size in sizes_in([*used, *(e for buffer in buffers_of(root) for e in buffer.sized)]):
+        return Reason(f"constants are computed before a call, which gives the size {size.name}")
+    read = {buffer.names[0] for buffer in buffers_of(root)} | {found.table.name for found in lookups_in(used)}
+    for name in sorted(read & nest.index_arrays.keys()):
+        return Reason(f"constants are computed before a call, which gives the indices '{name}'")
     return None
 
 

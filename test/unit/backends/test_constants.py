@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from threading import Thread
 from typing import Any
 
@@ -48,6 +49,21 @@ p f32 [4] heap const
 4 p[{0}] = 0
 4 4000 p[{0}] += w[{0},{1}]
 4 y[{0}] = x[{0}] * p[{0}]
+"""
+SIZED = """
+kernel scaled(x, w, v, at) -> (y)
+size N in 1..16
+size L in 2..9
+x f32 [N, 8] heap
+w f32 [8] heap const
+v f32 [L, 8] heap const
+at i64 [8] heap const in 0..L-1
+y f32 [N, 8] heap
+p f32 [8] heap const
+
+8 p[{0}] = w[{0}] * 2
+N 8 y[{0},{1}] = x[{0},{1}] * p[{1}]
+N 8 y[{0},{1}] += v[at[{1}],{1}]
 """
 X, W, V = (np.arange(8, dtype=np.float32) + n for n in (1, 3, 5))
 
@@ -151,14 +167,38 @@ def test_object_code() -> None:
     assert is_right(loaded.bind_constants(w=W, v=V)(X), X)
 
 
-def test_parts_are_ordinary_kernels() -> None:
-    parts = split_kernel(nest_of(kernel()))
+def test_sizes_and_indices_are_those_of_calls() -> None:
+    x, v, at = np.arange(40, dtype=np.float32).reshape(5, 8), np.stack([V, W, X]), np.array([0, 1, 2, 0, 1, 2, 2, 2])
+    wanted = x * 2 * W + v[at, np.arange(8)]
+    code = ObjectCode.from_json(json.loads(json.dumps(assemble(kernel(SIZED), host()).to_json())))
+    for run in (compiled(SIZED), load(kernel(SIZED), code, 1)):
+        assert np.array_equal(run(x, W, v, at), wanted)
+        bound, y = run.bind_constants(w=W, v=v, at=at), np.empty_like(x)
+        bound.bind(x, y)()
+        for rows in (5, 1, 3):
+            assert np.array_equal(bound(x[:rows]), wanted[:rows])
+        run.run([x, v, at, y, W * 3])
+        assert np.array_equal(y, wanted + x * W)
+        for name, call in (
+            ("has its size L by its constants", lambda bound=bound: bound(x, L=3)),
+            ("the size N is 1 to 16, not 0", lambda bound=bound: bound(x[:0])),
+            ("the size L is 2 to 9, not 1", lambda run=run: run.bind_constants(w=W, v=v[:1], at=at)),
+            ("'at' has the index 3", lambda run=run: run.bind_constants(w=W, v=v, at=at + 1)),
+        ):
+            with pytest.raises(UsageError, match=name):
+                call()
+
+
+@pytest.mark.parametrize("text", [SCALED, SIZED])
+def test_parts_are_ordinary_kernels(text: str) -> None:
+    parts = split_kernel(nest_of(kernel(text)))
     assert parts is not None
     for part in (parts.binding, parts.calling):
         part.verify()
         text = print_notation(part)
         assert print_notation(parse_notation(text)[0]) == text
         assert split_kernel(nest_of(part)) is None
+    assert "size" not in print_notation(parts.binding)
     assert split_kernel(nest_of(kernel(SCALED.replace(" const", "")))) is None
 
 

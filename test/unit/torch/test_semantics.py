@@ -8,7 +8,7 @@ import pickle
 import random
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
 from typing import Any
 
@@ -16,6 +16,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
+from pdojo.model import sized_programs
+from pdojo.model.compiling import KernelRequest, compile_kernels
 from pdojo.torch import FallbackWarning
 from pdojo.torch.backend import CompiledGraph, compiled_graph
 from pdojo.torch.options import Options
@@ -149,15 +151,68 @@ def test_dynamic_or_not(dynamic: bool) -> None:
     assert [len(graph.programs) for graph in graphs] == ([3] if dynamic else [1, 1, 1])
 
 
-def test_many_shapes_run_in_pytorch_which_is_said_once() -> None:
+def test_shapes_without_programs_run_in_pytorch_which_is_said_once() -> None:
     ours = torch.compile(
         lambda x: torch.relu(x) + 1, backend="pdojo", dynamic=True, options={**PLAIN, "specialisations": 2}
     )
-    inputs = [torch.randn(rows) for rows in range(2, 9)]
+    # The programs of 2 and 3 elements are for up to 6.
+    inputs = [torch.randn(rows) for rows in range(2, 12)]
     with pytest.warns(FallbackWarning, match="2 combinations of shapes; PyTorch runs others") as said:
         found = [ours(x) for x in inputs]
     assert len(said) == 1
     torch.testing.assert_close(found, [torch.relu(x) + 1 for x in inputs])
+
+
+class Block(torch.nn.Module):
+    """Products of flattened rows that are read as rows of sequences, attention, and one row for any length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Linear(12, 24), torch.nn.GELU(), torch.nn.Linear(24, 12))
+
+    def forward(self, x: Any) -> Any:
+        y = x + self.layers(torch.nn.functional.scaled_dot_product_attention(x, x, x))
+        return y + self.layers(self.layers(x[:, :1]))
+
+
+@pytest.mark.parametrize(("dynamic", "graphs_made"), [(True, 1), (None, 2)])
+def test_sizes_are_looked_up(dynamic: bool | None, graphs_made: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs with sizes are made at the second shape of a graph with symbols; automatic ones have a graph before."""
+    compiled_texts: list[str] = []
+
+    def counted(requests: Sequence[KernelRequest], **options: Any) -> Any:
+        compiled_texts.extend(each.text for each in requests)
+        return compile_kernels(requests, **options)
+
+    monkeypatch.setattr(sized_programs, "compile_kernels", counted)
+    model = Block().eval()
+    ours, graphs = recorded(model, dynamic=dynamic)
+    with torch.no_grad():
+        for length in range(5, 5 + graphs_made + 1):
+            x = torch.randn(2, length, 12)
+            torch.testing.assert_close(ours(x), model(x), rtol=1e-5, atol=1e-5)
+        before = len(compiled_texts)
+        assert any("size" in text for text in compiled_texts)
+        for length in (12, 4, 9, 11, 8, 3, 2, 10, 5, 6, 7):
+            x = torch.randn(2, length, 12)
+            torch.testing.assert_close(ours(x), model(x), rtol=1e-5, atol=1e-5)
+    assert len(compiled_texts) == before
+    assert len(graphs) == graphs_made
+    assert None not in graphs[-1].programs.values()
+    assert len(graphs[-1].programs) > Options().specialisations
+
+
+def test_changed_constants_of_programs_with_sizes() -> None:
+    model = Block().eval()
+    ours, graphs = recorded(model, dynamic=True)
+    with torch.no_grad():
+        for length in (5, 6, 7):
+            ours(torch.randn(2, length, 12))
+        for length in (7, 8):
+            model.layers[0].weight += 1
+            x = torch.randn(2, length, 12)
+            torch.testing.assert_close(ours(x), model(x), rtol=1e-5, atol=1e-5)
+    assert len(graphs) == 1
 
 
 def test_layouts_of_symbolic_shapes_are_specialised() -> None:
