@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
-from pdojo.dialect.affine import Expr, Extents, Lookup, Size, atom_variables, const, lookup, var
+from pdojo.dialect.affine import Expr, Extents, IndexArray, Lookup, Size, atom_variables, const, lookup, var
 from pdojo.dialect.table import Table
 
 MOST_PLACES = 1 << 14
@@ -51,14 +51,9 @@ def _step(atom: Lookup, depth: int, extents: tuple[int, ...]) -> int | None:
     return steps.pop() if steps else 0
 
 
-def with_tables(expression: Expr, tables: Mapping[Table, Table], extents: Extents) -> Expr:
-    """The expression with lookups in other tables; tables that are not in `tables` stay."""
-
-    def other(atom: Lookup, place: Sequence[Expr]) -> Expr:
-        table = atom.table
-        return lookup(tables.get(table, table) if isinstance(table, Table) else table, place, extents)
-
-    return replaced(expression, other, extents)
+def with_tables(expression: Expr, tables: Mapping[Table | IndexArray, Table | IndexArray], extents: Extents) -> Expr:
+    """The expression with lookups in other tables or arrays of indices; those that are not in `tables` stay."""
+    return replaced(expression, lambda atom, place: lookup(tables.get(atom.table, atom.table), place, extents), extents)
 
 
 def replaced(expression: Expr, other: Callable[[Lookup, Sequence[Expr]], Expr], extents: Extents) -> Expr:

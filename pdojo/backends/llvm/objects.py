@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
 import llvmlite.binding as llvm
@@ -35,14 +35,14 @@ class ObjectCode:
     tiles: bool
     """Whether the kernel needs permission to use AMX tiles."""
     arguments: tuple[Parameter, ...]
-    """The arrays that the function takes, in order."""
+    """The arrays that the function takes, in order; from JSON, without expressions of extents and ranges of indices."""
     binding: ObjectCode | None = None
     """The code that computes the kernel's constants; None if it has none. `code` then has the other functions."""
 
     def to_json(self) -> JSON:
         """A JSON object that `from_json` reads."""
         binding = None if self.binding is None else self.binding.to_json()
-        arguments = [asdict(each) for each in self.arguments]
+        arguments = [asdict(replace(each, extents=(), indices=None)) for each in self.arguments]
         code = base64.b64encode(self.code).decode()
         return {**self.__dict__, "code": code, "arguments": arguments, "binding": binding}
 
