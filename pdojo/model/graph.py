@@ -155,7 +155,8 @@ class GraphBuilder:
         tensors = {handle.operand.definition: t for t, handle in inputs.items() if isinstance(handle.operand, Read)}
         others = frozenset(tensor for definition, tensor in tensors.items() if definition in places)
         kind, row, pieces = kind_of(handles), longest_row(handles), _pieces(handles, tensors)
-        indices = frozenset(tensors[definition] for definition in index_ranges([each.operand for each in handles]))
+        ranges = index_ranges([each.operand for each in handles])
+        indices = frozenset(tensor for definition, tensor in tensors.items() if definition in ranges)
         operation = Operation(name, lower, tuple(operands), tuple(results), kind, row, others, indices, pieces)
         if operation.made and not inputs:
             return self.fold(operation)

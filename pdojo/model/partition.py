@@ -12,9 +12,9 @@ belongs to the kernel that computes the array, which writes it in that order.
 An operation that puts its operands side by side in memory is a group of its own if kernels can compute all of them in
 their places. A compiled model then leaves it out.
 
-An operation that takes elements of an operand for indices starts a group: indices must be in memory before a kernel,
-where calls check them, and so is what it takes elements of. Only elementwise operations and reductions that follow, or
-to which it moves, are in its kernel.
+An operation that takes elements of an operand for indices starts a group: calls check all elements of an array of
+indices before a kernel, so that such an array is in memory, also if it is a part of another one. Only elementwise
+operations and reductions that follow, or to which the operation moves, are in its kernel.
 
 Groups are executed in the order in which they were started. An operation may join only the latest group of its
 operands, so that no group depends on a later one. In the end, elementwise operations move to the only group that reads
@@ -112,11 +112,19 @@ class _Partition:
 
     def _is_inlined(self, operation: Operation) -> bool:
         """Whether kernels read the operand of a copy, or of a view of it, instead."""
-        if operation.kind is not Kind.VIEW or any(tensor.memory in self.outputs for tensor in operation.made):
+        if operation.kind is not Kind.VIEW or any(
+            tensor.memory in self.outputs or self._is_index(tensor) for tensor in operation.made
+        ):
             return False
         if _moves(operation):
             return not self._is_only_use(operation)
         return any(self.makers.get(tensor) in self.inlined for tensor in operation.tensors)
+
+    def _is_index(self, tensor: Tensor) -> bool:
+        """Whether elements of a tensor, or of a view of it, are indices."""
+        readers = self.readers.get(tensor, ())
+        views = (view for reader in readers if reader.kind is Kind.VIEW for view in reader.made)
+        return any(tensor in reader.indices for reader in readers) or any(map(self._is_index, views))
 
     def _is_only_use(self, operation: Operation) -> bool:
         """Whether an operation puts all elements of an array that is computed into another order, its only use."""

@@ -19,6 +19,7 @@ from pdojo.onnx.definitions import defect, definition, type_of
 from pdojo.onnx.operators.registry import (
     InvalidNode,
     Lowering,
+    NeedsParts,
     NeedsValue,
     Node,
     UnsupportedNode,
@@ -210,6 +211,11 @@ class Importer:
         """The results of an operation for a node. Raises NeedsInputs, UnsupportedNode."""
         try:
             return self.builder.apply(proto.op_type, lower, operands, list(proto.output))
+        except NeedsParts as needed:
+            place, split = needed.operand, needed.split
+            parts = self.builder.apply("part", lambda given, _: Lowered(tuple(split(given[0]))),
+                                       [operands[place]])  # fmt: skip
+            return self.apply(proto, lower, [*operands[:place], *parts, *operands[place + 1 :]])
         except NeedsValue as needed:
             self.need(operands[needed.operand], proto)
             raise
@@ -321,7 +327,7 @@ def _lower(node: Node, lowering: Callable[[Node], Value | Sequence[Value]]) -> L
         )
         try:
             made: Any = lowering(given)
-        except (NeedsValue, UnsupportedNode):
+        except (NeedsParts, NeedsValue, UnsupportedNode):
             raise
         except UsageError as error:
             given.contradicts(str(error))

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from pdojo import build
 from pdojo.build import Array, indexing
+from pdojo.build.pieces import MOST_PIECES
 from pdojo.build.placing import Accumulation
 from pdojo.dialect.table import MOST_ENTRIES
 from pdojo.onnx.operators.arguments import axis_of, integers, number_of
-from pdojo.onnx.operators.registry import Node, operator
+from pdojo.onnx.operators.registry import NeedsParts, Node, operator
 
 
 def _axis(node: Node, x: Array) -> int:
@@ -27,11 +28,13 @@ def _axis(node: Node, x: Array) -> int:
 
 
 def _indices(node: Node, operand: int) -> build.Array | NDArray[np.int64]:
-    """Indices; the values of few known ones, which kernels have as a table."""
+    """Indices; the values of known ones that kernels have as a table or as evenly spaced parts."""
     value = node.value(operand)
-    if isinstance(value, build.Array) or value.size > MOST_ENTRIES:
-        return node.array(operand)
-    return value.astype(np.int64)
+    if isinstance(value, build.Array):
+        return value
+    known = value.astype(np.int64)
+    is_large = known.size > MOST_ENTRIES and np.count_nonzero(np.diff(known.reshape(-1), 2)) > MOST_PIECES
+    return node.array(operand) if is_large else known
 
 
 @operator("Gather")
@@ -64,10 +67,16 @@ def gather_nd(node: Node) -> Array:
     indices = _indices(node, 1)
     if not isinstance(indices, build.Array):
         return indexing.take_at(*_columns(node, x, indices, batch))
-    depth = _depth(node, x, indices.shape, batch)
-    columns = [build.iota(indices.shape[:-1], "i64", d) for d in range(batch)]
-    columns += [indices[..., k] for k in range(depth)]
-    return indexing.take_at(x, columns) if columns else build.broadcast_to(x, (*indices.shape[:-1], *x.shape))
+    columns = [node.array(k) for k in range(1, len(node.inputs))]
+    if len(columns) == 1:
+        depth = _depth(node, x, indices.shape, batch)
+        columns = [indices[..., k] for k in range(depth)]
+        if len({*x.shape[batch : batch + depth]}) > 1:
+            # All elements of an array of indices are in one range.
+            raise NeedsParts(1, lambda whole: [whole[..., k] for k in range(depth)])
+        if not depth:
+            return build.broadcast_to(x, (*indices.shape[:-1], *x.shape))
+    return indexing.take_at(x, [*(build.iota(columns[0].shape, "i64", d) for d in range(batch)), *columns])
 
 
 def _depth(node: Node, x: Array, shape: Sequence[int], batch: int) -> int:
