@@ -47,17 +47,10 @@ m (float[2] x) => (float[2] y) {
   }>
 }
 """
-LOOKUP = """
-m (float[2, 8] x) => (float[2, 3] y) {
-  k = Constant <value = int64[1] {3}> ()
-  v, i = TopK (x, k)
-  y = GatherElements <axis = 1> (x, i)
-}
-"""
 SHAPE = """
 m (float[6] x, float[2] s) => (float[a, b] y) { i = Cast <to = 7> (s) r = Reshape (x, i) y = Neg (r) }
 """
-COMPUTED = {"If": (BRANCH, "x"), "Loop": (LOOP, "x"), "GatherElements": (LOOKUP, "x"), "Reshape": (SHAPE, "s")}
+COMPUTED = {"If": (BRANCH, "x"), "Loop": (LOOP, "x"), "Reshape": (SHAPE, "s")}
 
 
 @pytest.mark.parametrize("operator", COMPUTED)
