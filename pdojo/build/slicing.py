@@ -125,9 +125,7 @@ def _over(own: Sequence[int], index: Expr, common: Sequence[int], first: int, sh
 
 def _number(item: object, axis: int, extent: int) -> Expr:
     if not isinstance(item, int) or isinstance(item, bool):
-        raise UsageError(
-            f"an index is an integer, a slice, a handle, '...' or None, not {type(item).__name__}"
-        )
+        raise UsageError(f"an index is an integer, a slice, a handle, '...' or None, not {type(item).__name__}")
     if not -extent <= item < extent:
         raise UsageError(f"index {item} is out of bounds for axis {axis} of {extent} elements")
     return const(item % extent)

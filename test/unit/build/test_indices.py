@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ K = build.input("k", "i16", ())
 HANDLES = [X, B, J, K]
 VALUES = [random("f32", (5, 4, 3), 0), np.array([[0, -1, 2], [2, 1, -3]]), np.array([-1, 0, 2], np.int32),
           np.array(-2, np.int16)]  # fmt: skip
-SELECTIONS: list[Callable[..., Any]] = [
+SELECTIONS: list[Callable[[Any, Any, Any, Any], Any]] = [
     lambda x, i, j, k: x[i],
     lambda x, i, j, k: x[:, :, j],
     lambda x, i, j, k: x[j, :, k],
@@ -36,7 +37,7 @@ SELECTIONS: list[Callable[..., Any]] = [
 
 
 @pytest.mark.parametrize("select", SELECTIONS)
-def test_elements_are_those_of_numpy(select: Callable[..., Any]) -> None:
+def test_elements_are_those_of_numpy(select: Callable[[Any, Any, Any, Any], Any]) -> None:
     result, wanted = select(*HANDLES), select(*VALUES)
     assert result.shape == wanted.shape
     np.testing.assert_array_equal(run(result, HANDLES, VALUES), wanted)
@@ -66,7 +67,8 @@ def test_the_range_of_an_input_is_that_of_the_axis() -> None:
 def test_indices_outside_of_their_axis(outside: Any, given: list[int], wanted: list[int] | str) -> None:
     kernel = made(build.take(X, J, outside=outside), X, J)
     arrays = VALUES[0], np.array(given, np.int32)
-    for call in (pdojo.compile(kernel), lambda *arrays: pdojo.run(kernel, *arrays)):
+    calls: list[Callable[..., Any]] = [pdojo.compile(kernel), partial(pdojo.run, kernel)]
+    for call in calls:
         if isinstance(wanted, str):
             with pytest.raises(IndexOutOfRange) as raised:
                 call(*arrays)

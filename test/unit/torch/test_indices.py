@@ -69,7 +69,7 @@ def test_the_embeddings_of_bert_are_one_kernel(dtype: Any) -> None:
 
 
 X = torch.arange(60.0).reshape(5, 4, 3)
-FUNCTIONS: dict[str, tuple[Callable[..., Any], Any, list[str]]] = {
+FUNCTIONS: dict[str, tuple[Callable[[Any, Any], Any], Any, list[str]]] = {
     "negative": (lambda x, i: x[i] * 2, torch.tensor([[0, -1, 4], [2, 2, -5]]), ["index_mul"]),
     "int32": (lambda x, i: x[:, i], torch.tensor([-1, 2], dtype=torch.int32), ["index"]),
     "several": (lambda x, i: x[i, :, i[None]], torch.tensor([-1, 2, 0]), ["index"]),
