@@ -256,7 +256,7 @@ def sliced(x: Array, items: Sequence[Item], outside: Outer = "wrap") -> Array:
 
 
 def _selected(item: Item) -> Selected:
-    """What `selected` takes for an item."""
+    """The form in which `selected` takes an item."""
     if isinstance(item, Array):
         return Places(item.dtype, item.shape, item.operand)
     return int(item) if isinstance(item, np.integer) else item
