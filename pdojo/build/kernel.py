@@ -69,7 +69,7 @@ def kernel(
     for definition in repeated_inputs(_listed(outputs)):
         raise UsageError(
             f"kernel '{name}': elements of input '{definition.name}' are indices of axes of several lengths, or with "
-            "several meanings of others; pass them as several inputs"
+            "different readings of others; pass them as several inputs"
         )
     return kernel_with_repeats(name, inputs, outputs, numerics=numerics)
 
