@@ -134,7 +134,7 @@ MISTAKES = [
     ("build.take(x, i, outside='drop')", "indices outside of an axis are refuse, clamp or wrap, not 'drop'"),
     (
         "build.kernel('k', [x, i], [x[i, i]])",
-        "kernel 'k': elements of input 'i' are indices of axes of several lengths, or with different readings of others; "
+        "kernel 'k': elements of input 'i' are indices of axes of several lengths, or read in several ways; "
         "pass them as several inputs",
     ),
     ("build.kernel('k', [x], [x[i]])", "kernel 'k' reads input 'i', which is not among its inputs"),
