@@ -68,8 +68,8 @@ def kernel(
     """
     for definition in repeated_inputs(_listed(outputs)):
         raise UsageError(
-            f"kernel '{name}': elements of input '{definition.name}' are indices of axes of several lengths, or read in "
-            "several ways; pass them as several inputs"
+            f"kernel '{name}': elements of input '{definition.name}' are indices of axes of several lengths, or read "
+            "in several ways; pass them as several inputs"
         )
     return kernel_with_repeats(name, inputs, outputs, numerics=numerics)
 
