@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pdojo.dialect.machines.registry import machine
     from pdojo.errors import (
         IllegalMove,
+        IndexOutOfRange,
         InvalidKernel,
         LocationError,
         LoweringError,
@@ -75,6 +76,7 @@ __all__ = [
     "Executable",
     "Game",
     "IllegalMove",
+    "IndexOutOfRange",
     "InvalidKernel",
     "LocationError",
     "LoweringError",

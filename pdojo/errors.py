@@ -55,6 +55,10 @@ class UsageError(PdojoError):
     exit_code = 2
 
 
+class IndexOutOfRange(UsageError, IndexError):
+    """An index in an array of a caller that is outside of its axis; the message names array, place and index."""
+
+
 class NotationError(PdojoError):
     """A `.pdojo` text does not parse or names an unsupported feature."""
 

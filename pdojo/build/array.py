@@ -17,6 +17,7 @@ import numpy as np
 from pdojo.build.extents import axes_of, broadcast_shape, check_shape, shown
 from pdojo.build.graph import Computed, Definition, Operand, Read, Write, identity
 from pdojo.build.plain import number_of
+from pdojo.build.slicing import Outer, Places, Selected, selected
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.element_types import ELEMENT_TYPES, WIDE, is_float, wide_type
 from pdojo.dialect.functions import check_types
@@ -33,7 +34,6 @@ from pdojo.math.functions import FUNCTIONS, Signature
 
 Scalar: TypeAlias = float
 """A number of Python or NumPy; it takes the element type of the array that it is combined with."""
-Item: TypeAlias = int | slice | EllipsisType | None
 
 UNSIGNED = {"u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64"}
 """Element types of handles that the dialect lacks, and their types in memory."""
@@ -156,6 +156,7 @@ class Array(Element):
 
 
 Like: TypeAlias = Array | Scalar
+Item: TypeAlias = int | slice | EllipsisType | Array | None
 
 
 def input(name: str, dtype: str, shape: Sequence[int], *, const: bool = False) -> Array:
@@ -249,44 +250,16 @@ def broadcast_to(x: Array, shape: Sequence[int]) -> Array:
     return x.view(extents, index)
 
 
-def sliced(x: Array, items: Sequence[Item]) -> Array:
-    """The view `x[items]`."""
-    given = sum(item is not None and item is not ... for item in items)
-    ellipses = sum(item is ... for item in items)
-    if given > x.rank or ellipses > 1:
-        what = f"{given} indices" if given > x.rank else "several '...'"
-        raise UsageError(f"{what} for an array of {x.rank} dimensions")
-    filled: list[Item] = []
-    for item in items if ellipses else (*items, ...):
-        filled += [slice(None)] * (x.rank - given) if item is ... else [item]
-    shape: list[int] = []
-    index: list[Expr] = []
-    for item in filled:
-        if item is None:
-            shape.append(1)
-            continue
-        axis = len(index)
-        extent = x.shape[axis]
-        if isinstance(item, slice):
-            places = _places(item, extent)
-            index.append(var(len(shape)) * places.step + places.start)
-            shape.append(len(places))
-        elif isinstance(item, int | np.integer) and not isinstance(item, bool):
-            if not -extent <= item < extent:
-                raise UsageError(f"index {item} is out of bounds for axis {axis} of {extent} elements")
-            index.append(const(int(item) % extent))
-        else:
-            raise UsageError(f"an index is an integer, a slice, '...' or None, not {type(item).__name__}")
-    return x.view(shape, index)
+def sliced(x: Array, items: Sequence[Item], outside: Outer = "wrap") -> Array:
+    """The view `x[items]`; `outside` is the meaning of callers' indices that are outside of their axis."""
+    return x.view(*selected(x.shape, [_selected(each) for each in items], outside))
 
 
-def _places(item: slice, extent: int) -> range:
-    """The indices that a slice of an axis selects."""
-    try:
-        return range(extent)[item]
-    except (TypeError, ValueError):
-        ends = ":".join(["" if end is None else str(end) for end in (item.start, item.stop, item.step)])
-        raise UsageError(f"a slice has integers, and a step that is not 0, not {ends}") from None
+def _selected(item: Item) -> Selected:
+    """The form in which `selected` takes an item."""
+    if isinstance(item, Array):
+        return Places(item.dtype, item.shape, item.operand)
+    return int(item) if isinstance(item, np.integer) else item
 
 
 def map(function: str, *operands: Like, **parameters: Like | None) -> Array:

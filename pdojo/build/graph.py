@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias
 
-from pdojo.dialect.affine import Expr, var
-from pdojo.dialect.lookups import with_tables
+from pdojo.dialect.affine import Expr, IndexArray, var
+from pdojo.dialect.lookups import lookups_in, with_tables
 from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Constant, Index
 
@@ -46,6 +46,14 @@ class Definition:
     def renew(self) -> None:
         """Put it after all definitions so far, on which its nests may depend."""
         self.serial = next(_serial)
+
+
+@dataclass(frozen=True, slots=True)
+class Indices(IndexArray):
+    """An input of integers whose entries are indices."""
+
+    definition: Definition = field(kw_only=True, compare=False, repr=False)
+    """The input: names tell those of one kernel apart, so that equal kernels of others have equal expressions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +129,8 @@ class Write:
         reduction = None if self.reduction is None else replace(self.reduction, rank=rank)
         return self._mapped(put, tuple(extents), reduction)
 
-    def with_tables(self, tables: Mapping[Table, Table]) -> Write:
-        """The write with lookups in other tables."""
+    def with_tables(self, tables: Mapping[Table | IndexArray, Table | IndexArray]) -> Write:
+        """The write with lookups in other tables and arrays of indices."""
         return self._mapped(lambda e: with_tables(e, tables, self.extents), self.extents, self.reduction)
 
     def _mapped(self, put: Callable[[Expr], Expr], extents: tuple[int, ...], reduction: Reduction | None) -> Write:
@@ -169,7 +177,7 @@ def _within(operand: Operand) -> Iterator[Expr]:
 
 
 def reads(operand: Operand) -> Iterator[Read]:
-    """All elements that an operand reads."""
+    """All elements that an operand reads, also as indices."""
     match operand:
         case Read():
             yield operand
@@ -178,6 +186,16 @@ def reads(operand: Operand) -> Iterator[Read]:
                 yield from reads(each)
         case Constant() | Index():
             pass
+    if not isinstance(operand, Computed):
+        for table, place in entries_in(operand):
+            yield Read(table.definition, place)
+
+
+def entries_in(operand: Operand) -> Iterator[tuple[Indices, tuple[Expr, ...]]]:
+    """The entries of inputs in the index expressions of an operand: the inputs, and the places."""
+    for found in lookups_in(_within(operand)):
+        if isinstance(found.table, Indices):
+            yield found.table, found.operands
 
 
 def dtype_of(operand: Operand) -> str:

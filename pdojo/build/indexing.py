@@ -1,6 +1,7 @@
-"""Elements at indices of an axis, known or computed, and choices by comparison.
+"""Elements at indices of an axis, and choices by comparison.
 
-Kernels look up places in tables of constants only. Computed indices are compared with all places of the axis.
+Indices that are known are slices and tables, others are inputs of kernels. What is written at computed indices is
+compared with all places of the axis.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.build.array import Array, broadcast_to, cast, iota, map
+from pdojo.build.array import Array, Item, broadcast_to, cast, iota, map, sliced
 from pdojo.build.elementwise import where
 from pdojo.build.extents import shown
 from pdojo.build.pieces import concatenate, runs_of, split, take
 from pdojo.build.placing import Accumulation, put
-from pdojo.build.reductions import MOST_I32, max, neutral_of
+from pdojo.build.reductions import MOST_I32
 from pdojo.build.shapes import expand_dims, flip, reshape, transpose
+from pdojo.build.slicing import Outer
 from pdojo.build.tables import gather, table
 from pdojo.dialect.element_types import is_float
 from pdojo.dialect.table import MOST_ENTRIES
@@ -41,8 +43,15 @@ def listed(places: Places) -> list[int]:
     return [int(place) for place in places.reshape(-1)]
 
 
-def take_along(x: Array, places: Places, axis: int) -> Array:
-    """The elements at known indices of an axis, an index for each, as `numpy.take_along_axis`."""
+def take_along(x: Array, places: Places | Array, axis: int, *, outside: Outer = "wrap") -> Array:
+    """The elements at indices of an axis, an index for each, as `numpy.take_along_axis`.
+
+    `outside` is the meaning of indices of inputs (`build.take`); known ones are from 0 on.
+    """
+    if isinstance(places, Array):
+        _check_places(places.shape, x.shape, axis)
+        own = [places if d == axis else iota(places.shape, "i64", d) for d in range(x.rank)]
+        return gather(x, own, outside=outside)
     flat = listed(_flat(places, x.shape, axis))
     if len(flat) > MOST_ENTRIES or len(list(runs_of(flat))) == 1:
         return reshape(take(reshape(x, (-1,)), flat, 0), places.shape)
@@ -94,9 +103,19 @@ class _Indices:
         return reshape(moved, (-1, *[self.shape[axis] for axis in self.rest]))
 
 
-def take_at(x: Array, indices: Sequence[NDArray[np.integer] | None]) -> Array:
-    """The elements at known indices of some axes, as NumPy's `x[:, i, j]`; None is a whole axis."""
-    at = _Indices(x.shape, indices)
+def take_at(x: Array, indices: Sequence[NDArray[np.integer] | Array | None], *, outside: Outer = "wrap") -> Array:
+    """The elements at indices of some axes, as NumPy's `x[:, i, j]`; None is a whole axis.
+
+    `outside` is the meaning of indices of inputs (`build.take`).
+    """
+    known = [each for each in indices if not isinstance(each, Array)]
+    if len(known) < len(indices):
+        items: list[Item] = []
+        for axis, each in enumerate(indices):
+            whole = slice(None) if each is None else each
+            items.append(table(places_of(whole, x.shape[axis]).tolist()) if isinstance(whole, np.ndarray) else whole)
+        return sliced(x, items, outside)
+    at = _Indices(x.shape, known)
     rest = [x.shape[axis] for axis in at.rest]
     shape = (*rest[: at.first], *at.common, *rest[at.first :])
     if len(at.axes) == 1 or at.is_grid():
@@ -132,25 +151,18 @@ def put_at(
 
 def _flat(places: Places, shape: Sequence[int], axis: int) -> Places:
     """Flat indices in an array of `shape`: `places` along one axis, each element's own index along the others."""
-    if places.ndim != len(shape) or any(
-        d != axis and count > extent for d, (count, extent) in enumerate(zip(places.shape, shape, strict=True))
-    ):
-        raise UsageError(f"indices of shape {list(places.shape)} do not fit an array of shape {list(shape)}")
+    _check_places(places.shape, shape, axis)
     own = np.indices(places.shape)
     grid = [places if d == axis else own[d] for d in range(places.ndim)]
     return np.asarray(np.ravel_multi_index(grid, tuple(shape)) if places.size else places, np.int64)
 
 
-def pick_along(x: Array, indices: Array, axis: int, outside: float | None = None) -> Array:
-    """The elements at computed indices from 0 of an axis, an index for each; `outside` for one outside of it.
-
-    `outside` None is the least number of the element type.
-    """
-    part = x[tuple(slice(0, None if d == axis else extent) for d, extent in enumerate(indices.shape))]
-    rows = transpose(part, [*(d for d in range(x.rank) if d != axis), axis])
-    chosen = expand_dims(indices, -1) == iota((x.shape[axis],), indices.dtype)
-    found = max(where(chosen, expand_dims(rows, axis), neutral_of("max", x)), -1)
-    return found if outside is None else where(_inside(indices, x.shape[axis]), found, outside)
+def _check_places(places: Sequence[int], shape: Sequence[int], axis: int) -> None:
+    """Raise UsageError for indices along an axis whose other extents exceed those of the array."""
+    if len(places) != len(shape) or any(
+        d != axis and count > extent for d, (count, extent) in enumerate(zip(places, shape, strict=True))
+    ):
+        raise UsageError(f"indices of shape {list(places)} do not fit an array of shape {list(shape)}")
 
 
 def put_one_along(

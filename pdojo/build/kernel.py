@@ -12,9 +12,20 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import VerifyException
 
 from pdojo.build.array import Array, define, is_whole
-from pdojo.build.graph import Computed, Definition, Loop, Operand, Read, Write, dtype_of, expressions, identity
-from pdojo.build.plan import Plan, needed, plan
-from pdojo.dialect.affine import Expr, var
+from pdojo.build.graph import (
+    Computed,
+    Definition,
+    Indices,
+    Loop,
+    Operand,
+    Read,
+    Write,
+    dtype_of,
+    expressions,
+    identity,
+)
+from pdojo.build.plan import Plan, index_ranges, needed, plan
+from pdojo.dialect.affine import Expr, IndexArray, var
 from pdojo.dialect.attributes import Intent, Memory, Numerics
 from pdojo.dialect.canonical import canonicalize
 from pdojo.dialect.element_types import is_float
@@ -55,6 +66,31 @@ def kernel(
     | 8 s[{0}] += p[{0},{1}]
     <BLANKLINE>
     """
+    for definition in repeated_inputs(_listed(outputs)):
+        raise UsageError(
+            f"kernel '{name}': elements of input '{definition.name}' are indices of axes of several lengths, or read "
+            "in several ways; pass them as several inputs"
+        )
+    return kernel_with_repeats(name, inputs, outputs, numerics=numerics)
+
+
+def repeated_inputs(outputs: Sequence[Array]) -> list[Definition]:
+    """The inputs whose elements are indices with several ranges: again for each range but the first."""
+    return [each for each, tables in index_ranges([output.operand for output in outputs]).items() for _ in tables[1:]]
+
+
+def _listed(outputs: Sequence[Array] | Mapping[str, Array]) -> Sequence[Array]:
+    return [*outputs.values()] if isinstance(outputs, Mapping) else outputs
+
+
+def kernel_with_repeats(
+    name: str,
+    inputs: Sequence[Array],
+    outputs: Sequence[Array] | Mapping[str, Array],
+    *,
+    numerics: Sequence[str] | None = None,
+) -> KernelOp:
+    """The kernel that `kernel` makes, with the arguments `repeated_inputs(outputs)` after the inputs."""
     given = {definition.name: definition for definition in [_input(array) for array in inputs]}
     wanted = _named(outputs, given)
     _check_names(name, inputs, wanted)
@@ -181,26 +217,32 @@ class _Kernel:
 
     def of(self, made: Plan) -> KernelOp:
         """The kernel with the nests of a plan, verified."""
-        rows = [(d, title, Intent.IN) for title, d in self.inputs.items()]
-        rows += [(d, title, Intent.OUT) for d, title in self.results.items()]
-        arguments = [(title, intent, MemRefType(DTYPES[d.dtype], d.shape)) for d, title, intent in rows]
         for title in (*self.inputs, *self.results.values()):
             self.names[title] = None
-        tables = self._tables(made)
-        constants = [title for title, definition in self.inputs.items() if definition.constant]
+        tables, indices = self._tables(made), self._indices()
+        repeats = {table.name: origin.definition for origin, table in indices.items() if table.name != origin.name}
+        rows = [(d, title, Intent.IN) for title, d in (*self.inputs.items(), *repeats.items())]
+        rows += [(d, title, Intent.OUT) for d, title in self.results.items()]
+        arguments = [(title, intent, MemRefType(DTYPES[d.dtype], d.shape)) for d, title, intent in rows]
+        constants = [title for definition, title, _ in rows if definition.constant]
         kernel = KernelOp(
-            self.name, arguments, numerics=self.numerics, tables=list(tables.values()), constants=constants
+            self.name,
+            arguments,
+            numerics=self.numerics,
+            tables=list(tables.values()),
+            constants=constants,
+            indices=[*indices.values()],
         )
         for (definition, title, intent), value in zip(rows, kernel.body.block.args, strict=True):
             width = byte_width(definition.dtype)
             reuse = (0,) * len(definition.shape)
             buffer = view.Buffer((title,), definition.dtype, definition.shape, reuse, Memory.HEAP, intent, None, width)
-            self.arrays[definition] = view.Array(title, buffer, value)
+            self.arrays.setdefault(definition, view.Array(title, buffer, value))
         nests: list[tuple[list[ScopeOp], Write]] = []
         loops: dict[Loop, ScopeOp] = {}
         body = Block()
         for definition, plain in _in_order(made.writes):
-            write = plain.with_tables(tables)
+            write = plain.with_tables({**tables, **indices})
             nests.append((self._nest(body, self._array(definition, made), write, loops), write))
         kernel.body.block.add_ops(self.buffers)
         for operation in tuple(body.ops):
@@ -219,12 +261,20 @@ class _Kernel:
             raise UsageError(f"kernel '{self.name}': {error}") from None
         return kernel
 
+    def _indices(self) -> dict[Indices, IndexArray]:
+        """The ranges of inputs whose elements are indices, and the arguments that have one range each."""
+        found: dict[Indices, IndexArray] = {}
+        for tables in index_ranges([Read(each, identity(each.shape)) for each in self.results]).values():
+            for number, each in enumerate(tables):
+                title = _fresh(each.name, self.names) if number else each.name
+                found[each] = IndexArray(title, each.dtype, each.extents, each.low, each.last, each.outside)
+        return found
+
     def _tables(self, made: Plan) -> dict[Table, Table]:
         """The tables that nests look up, and the same ones with names of their own."""
-        used = (
-            found.table.known for writes in made.writes.values() for w in writes for found in lookups_in(expressions(w))
-        )
-        return {table: Table(_fresh(table.name, self.names), table.entries) for table in dict.fromkeys(used)}
+        found = (each.table for nests in made.writes.values() for w in nests for each in lookups_in(expressions(w)))
+        used = dict.fromkeys(table for table in found if isinstance(table, Table))
+        return {table: Table(_fresh(table.name, self.names), table.entries) for table in used}
 
     def _array(self, definition: Definition, made: Plan) -> view.Array:
         """The array of a definition, declared if it is a temporary with memory of its own."""

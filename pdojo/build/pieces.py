@@ -10,6 +10,7 @@ from pdojo.build.array import Array, Item, Scalar, broadcast_to, constant, defin
 from pdojo.build.extents import axes_of, shown
 from pdojo.build.graph import Definition, Read, Write, identity
 from pdojo.build.shapes import expand_dims, flip, repeat
+from pdojo.build.slicing import Outer
 from pdojo.build.tables import entries
 from pdojo.dialect.affine import var
 from pdojo.dialect.table import MOST_ENTRIES
@@ -191,17 +192,23 @@ def _extended(x: Array, axis: int, before: int, after: int, mode: str) -> Array:
     return concatenate([sides[0], x, sides[1]], axis)
 
 
-def take(x: Array, indices: Sequence[int], axis: int = 0) -> Array:
-    """The elements at constant indices along `axis`.
+def take(x: Array, indices: Sequence[int] | Array, axis: int = 0, *, outside: Outer = "wrap") -> Array:
+    """The elements at indices along `axis`, as `numpy.take`; a view, where the axes of `indices` are in its place.
 
-    Up to four runs of evenly spaced indices are views that are put together. More runs, or runs of two indices or fewer
-    on average, are a view that looks up a table; indices each of which is repeated equally often are a view.
+    `indices` are constants, or an input of integers or a view of one: callers then give them. Negative ones count from
+    the end. `outside` is the meaning of callers' indices: with `wrap`, a call is refused for one that is not from
+    `-extent` to `extent - 1`, with `refuse` for one that is not from 0 on; `clamp` takes the nearest element. Up to
+    four runs of evenly spaced constants are views that are put together. More runs, or runs of two indices or fewer on
+    average, are a view that looks up a table; constants each of which is repeated equally often are a view.
 
     >>> from pdojo import build
-    >>> build.take(build.input("x", "f32", (4, 8)), [7, 0, 1, 2], axis=1)
-    <Array f32 [4, 4]>
+    >>> x, ids = build.input("x", "f32", (4, 8)), build.input("ids", "i64", (2, 3))
+    >>> build.take(x, [7, 0, 1, 2], axis=1), build.take(x, ids)
+    (<Array f32 [4, 4]>, <Array f32 [2, 3, 8]>)
     """
     (axis,) = axes_of(axis, x.rank)
+    if isinstance(indices, Array):
+        return sliced(x, (*[slice(None)] * axis, indices), outside)
     places = places_along(x, indices, axis)
     runs = list(runs_of(places))
     same = next((k for k, place in enumerate(places) if place != places[0]), len(places))

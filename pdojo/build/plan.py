@@ -14,7 +14,18 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
-from pdojo.build.graph import Computed, Definition, Operand, Read, Write, expressions, identity, reads
+from pdojo.build.graph import (
+    Computed,
+    Definition,
+    Indices,
+    Operand,
+    Read,
+    Write,
+    entries_in,
+    expressions,
+    identity,
+    reads,
+)
 from pdojo.build.levels import in_levels
 from pdojo.dialect.affine import Div, Expr, const, floordiv, modulo, var
 from pdojo.math.functions import FUNCTIONS, Signature
@@ -57,6 +68,16 @@ def needed(outputs: Iterable[Definition]) -> list[Definition]:
             found.add(each)
             waiting += [read.definition for write in each.writes if prod(write.extents) for read in reads(write.value)]
     return sorted(found, key=lambda each: each.serial)
+
+
+def index_ranges(outputs: Sequence[Operand]) -> dict[Definition, list[Indices]]:
+    """The inputs whose elements are indices in what outputs need, each with its ranges in the order of their use."""
+    made = needed(read.definition for output in outputs for read in reads(output))
+    values = [write.value for each in made for write in each.writes if prod(write.extents)]
+    found: dict[Definition, list[Indices]] = {}
+    for table in dict.fromkeys(table for value in (*values, *outputs) for table, _ in entries_in(value)):
+        found.setdefault(table.definition, []).append(table)
+    return found
 
 
 def _constants_first(order: Sequence[Definition]) -> list[Definition]:

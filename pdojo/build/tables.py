@@ -5,7 +5,7 @@ They are tables of the kernel (docs/notation.md), so that gathering reads no arr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
 from typing import Any, TypeAlias, Union
@@ -13,9 +13,10 @@ from typing import Any, TypeAlias, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.build.array import Array, broadcast_to, check_dtype, define, iota, storage_of
-from pdojo.build.extents import axes_of, broadcast_shape, shown
+from pdojo.build.array import Array, broadcast_to, check_dtype, define, iota, sliced, storage_of
+from pdojo.build.extents import axes_of, shown
 from pdojo.build.graph import Definition, Read, Write, identity
+from pdojo.build.slicing import Outer
 from pdojo.dialect.affine import Expr, const, lookup, var
 from pdojo.dialect.element_types import is_float
 from pdojo.dialect.flow.points import evaluate
@@ -83,18 +84,18 @@ def entries(values: Sequence[int], shape: Sequence[int]) -> Expr:
     return lookup(Table("idx", tuple(value - least for value in values)), [plain], shape) + least
 
 
-def gather(x: Array, places: Sequence[Array | Numbers]) -> Array:
-    """The view of the elements at constant places, as NumPy's `x[places]` with an array of integers for each axis.
+def gather(x: Array, places: Sequence[Array | Numbers], *, outside: Outer = "wrap") -> Array:
+    """The view of the elements at places, as NumPy's `x[places]` with an array of integers for each axis.
 
-    `places` are tables, results of `iota`, or integers; their shapes broadcast. Negative integers count from the end.
+    `places` are tables, results of `iota`, integers, or integer inputs and views of them; their shapes broadcast.
+    Negative integers count from the end; `outside` is the meaning of indices of inputs as in `take`.
 
     >>> from pdojo import build
     >>> x = build.input("x", "f32", (4, 8))
     >>> build.gather(x, [[3, 0], [[1], [5], [7]]])
     <Array f32 [3, 2]>
     """
-    shape, index = _places(x.shape, places)
-    return x.view(shape, index)
+    return sliced(x, _arrays(x.shape, places), outside)
 
 
 def scatter(x: Array, places: Sequence[Array | Numbers], values: Array) -> Array:
@@ -107,13 +108,18 @@ def scatter(x: Array, places: Sequence[Array | Numbers], values: Array) -> Array
     """
     if values.dtype != x.dtype:
         raise UsageError(f"values of type {values.dtype} are scattered into {x.dtype}; use build.cast")
-    shape, index = _places(x.shape, places)
-    _check_unique(shape, index)
-    value = broadcast_to(values, shape)
-    target = Read(Definition(x.storage, x.shape), identity(x.shape))
-    there = Array(x.dtype, x.shape, target).view(shape, index).operand
-    assert isinstance(there, Read)
-    writes = (Write(x.shape, identity(x.shape), x.operand), Write(shape, there.index, value.operand))
+    arrays = _arrays(x.shape, places)
+    for axis, array in enumerate(arrays):
+        if not isinstance(array.operand, Index):
+            raise UsageError(
+                f"the places along axis {axis} are computed; they must be constant: tables, iota or integers"
+            )
+    there = sliced(Array(x.dtype, x.shape, Read(Definition(x.storage, x.shape), identity(x.shape))), arrays)
+    assert isinstance(there.operand, Read)
+    index = there.operand.index
+    _check_unique(there.shape, index)
+    value = broadcast_to(values, there.shape)
+    writes = (Write(x.shape, identity(x.shape), x.operand), Write(there.shape, index, value.operand))
     return define(x.dtype, x.shape, *writes)
 
 
@@ -138,13 +144,11 @@ def _of_diagonal(x: Array, offset: int, axis: int, other: int) -> list[Array]:
             for d in range(x.rank)]  # fmt: skip
 
 
-def _places(extents: Sequence[int], places: Sequence[Array | Numbers]) -> tuple[tuple[int, ...], list[Expr]]:
-    """The common shape of places, and the index of each axis over it."""
+def _arrays(extents: Sequence[int], places: Sequence[Array | Numbers]) -> list[Array]:
+    """The places along each axis as arrays."""
     if len(places) != len(extents):
         raise UsageError(f"an array of {len(extents)} dimensions takes places for each, not {len(places)}")
-    arrays = [p if isinstance(p, Array) else _normal(p, axis, extents[axis]) for axis, p in enumerate(places)]
-    shape = broadcast_shape(*(array.shape for array in arrays))
-    return shape, list(_indices(extents, [broadcast_to(array, shape) for array in arrays], shape))
+    return [p if isinstance(p, Array) else _normal(p, axis, extents[axis]) for axis, p in enumerate(places)]
 
 
 def _normal(values: Numbers, axis: int, extent: int) -> Array:
@@ -154,19 +158,6 @@ def _normal(values: Numbers, axis: int, extent: int) -> Array:
     if wrong.size:
         raise UsageError(f"index {wrong[0]} is out of bounds for axis {axis} of {extent} elements")
     return table((numbers % max(extent, 1)).tolist())
-
-
-def _indices(extents: Sequence[int], places: Sequence[Array], shape: Sequence[int]) -> Iterator[Expr]:
-    for axis, (array, extent) in enumerate(zip(places, extents, strict=True)):
-        if not isinstance(array.operand, Index):
-            raise UsageError(
-                f"the places along axis {axis} are computed; they must be constant: tables, iota or integers"
-            )
-        expression = array.operand.expression
-        low, high = expression.bounds(shape) if prod(shape) else (0, -1)
-        if low < 0 or high >= extent:
-            raise UsageError(f"places from {low} to {high} are out of bounds for axis {axis} of {extent} elements")
-        yield expression
 
 
 def _check_unique(shape: Sequence[int], index: Sequence[Expr]) -> None:

@@ -51,14 +51,9 @@ def _step(atom: Lookup, depth: int, extents: tuple[int, ...]) -> int | None:
     return steps.pop() if steps else 0
 
 
-def with_tables(expression: Expr, tables: Mapping[Table, Table], extents: Extents) -> Expr:
-    """The expression with lookups in other tables; tables that are not in `tables` stay."""
-
-    def other(atom: Lookup, place: Sequence[Expr]) -> Expr:
-        table = atom.table
-        return lookup(tables.get(table, table) if isinstance(table, Table) else table, place, extents)
-
-    return replaced(expression, other, extents)
+def with_tables(expression: Expr, tables: Mapping[Table | IndexArray, Table | IndexArray], extents: Extents) -> Expr:
+    """The expression with lookups in other tables or arrays of indices; those that are not in `tables` stay."""
+    return replaced(expression, lambda atom, place: lookup(tables.get(atom.table, atom.table), place, extents), extents)
 
 
 def replaced(expression: Expr, other: Callable[[Lookup, Sequence[Expr]], Expr], extents: Extents) -> Expr:

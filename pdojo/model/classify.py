@@ -9,7 +9,7 @@ from math import prod
 
 from pdojo.build.array import Array
 from pdojo.build.graph import Computed, Definition, Read, Write, identity, reads
-from pdojo.build.plan import needed
+from pdojo.build.plan import index_ranges, needed
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.rules.lanes import linear_address
 
@@ -36,7 +36,8 @@ def kind_of(results: Sequence[Array]) -> Kind:
     outputs = [read.definition for operand in operands for read in reads(operand)]
     made = [definition for definition in needed(outputs) if not definition.is_input]
     if not made and not any(isinstance(operand, Computed) for operand in operands):
-        return Kind.VIEW
+        # Entries of inputs are read where the elements are, so that only some kernels read through them.
+        return Kind.ELEMENTWISE if index_ranges(operands) else Kind.VIEW
     kinds = {_kind(definition) for definition in made}
     if not all(_is_aligned(result) for result in results):
         kinds.add(Kind.OTHER)

@@ -99,7 +99,7 @@ class CompiledModel:
         self._slots: dict[object, int] = {}
         """The place of each array in the list of addresses; the key is a tensor, or the identity of a constant."""
         self._steps = [self._step(*call) for call in zip(model.calls, executables, strict=True)]
-        self._calls = [(executable.run_at, _getter(slots, executable.given)) for executable, slots in self._steps]
+        self._calls = [(each.run_with_indices, _getter(slots, each.given)) for each, slots in self._steps]
         self._written = model.results
         self._apart = self._places_apart()
         """Of each array outside the block: its place among addresses and among arguments, and its offset."""
@@ -117,7 +117,7 @@ class CompiledModel:
         def timed(addresses: list[int]) -> None:
             for executable, slots in self._steps:
                 start = perf_counter()
-                executable.run_at([*(addresses[slot] for slot in slots), *executable.given])
+                executable.run_with_indices([*(addresses[slot] for slot in slots), *executable.given])
                 seconds.append(perf_counter() - start)
 
         self._called(arrays, named, timed)
@@ -202,7 +202,9 @@ class CompiledModel:
     def run_at(
         self, inputs: Sequence[int], outputs: Sequence[int], run: Callable[[list[int]], None] | None = None
     ) -> None:
-        """Run the kernels on arrays at these addresses, multiples of 64; nothing is checked.
+        """Run the kernels on arrays at these addresses, multiples of 64; only indices are checked.
+
+        Raises IndexOutOfRange for an index that a kernel refuses; kernels before it have run.
 
         `inputs` are in the order of the model's inputs that kernels read, `outputs` in that of `model.results`. `run`
         runs the kernels at the addresses of all arrays; None calls one after the other.

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from pdojo import build
 from pdojo.build.array import storage_of
-from pdojo.build.graph import Read
+from pdojo.build.graph import Definition, Read
+from pdojo.build.plan import index_ranges
 from pdojo.dialect.functions import byte_width
 from pdojo.model.classify import Kind, kind_of, longest_row, moved, pieces_of
 from pdojo.model.element_types import element_type, numpy_type
@@ -91,6 +92,8 @@ class Operation:
     """The largest number of elements that are reduced to one."""
     moved: frozenset[Tensor] = frozenset()
     """Operands that are read at other indices than the results are written."""
+    indices: frozenset[Tensor] = frozenset()
+    """Operands whose elements are indices, which must be in memory."""
     pieces: tuple[tuple[Tensor, int], ...] = ()
     """The operands that lie side by side in the only result, with their places in bytes; empty for other results."""
 
@@ -149,13 +152,12 @@ class GraphBuilder:
             results.append(_result(value, title, sources, inputs))
         handles = [value for value in lowered.results if isinstance(value, build.Array) and value.size]
         places = moved(handles)
-        others = frozenset(
-            tensor
-            for tensor, handle in inputs.items()
-            if isinstance(handle.operand, Read) and handle.operand.definition in places
-        )
-        kind, row, pieces = kind_of(handles), longest_row(handles), _pieces(handles, inputs)
-        operation = Operation(name, lower, tuple(operands), tuple(results), kind, row, others, pieces)
+        tensors = {handle.operand.definition: t for t, handle in inputs.items() if isinstance(handle.operand, Read)}
+        others = frozenset(tensor for definition, tensor in tensors.items() if definition in places)
+        kind, row, pieces = kind_of(handles), longest_row(handles), _pieces(handles, tensors)
+        ranges = index_ranges([each.operand for each in handles])
+        indices = frozenset(tensor for definition, tensor in tensors.items() if definition in ranges)
+        operation = Operation(name, lower, tuple(operands), tuple(results), kind, row, others, indices, pieces)
         if operation.made and not inputs:
             return self.fold(operation)
         if operation.made:
@@ -190,9 +192,8 @@ def _result(value: Value, title: str, sources: frozenset[str], inputs: dict[Tens
     return Tensor(title, value.dtype, value.shape, sources, base)
 
 
-def _pieces(handles: Sequence[build.Array], inputs: Mapping[Tensor, build.Array]) -> tuple[tuple[Tensor, int], ...]:
+def _pieces(handles: Sequence[build.Array], tensors: Mapping[Definition, Tensor]) -> tuple[tuple[Tensor, int], ...]:
     """The operands that lie side by side in the only result, with their places in bytes; empty for other results."""
-    tensors = {handle.operand.definition: t for t, handle in inputs.items() if isinstance(handle.operand, Read)}
     pieces = pieces_of(handles)
     if not all(source in tensors for source, _ in pieces):
         return ()

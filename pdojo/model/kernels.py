@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pdojo import build
 from pdojo.build.graph import Definition, Read, reads
+from pdojo.build.kernel import kernel_with_repeats, repeated_inputs
 from pdojo.build.plan import needed
 from pdojo.build.signature import signature
 from pdojo.dialect.notation import print_notation
@@ -44,12 +45,14 @@ def step_of(operations: Sequence[Operation], wanted: Collection[Tensor], known: 
     outputs = [t for t in made.values if t in wanted and t not in made.inputs.values()]
     handles = {f"y{number or ''}": made.handle(tensor) for number, tensor in enumerate(outputs)}
     read = {read.definition for handle in handles.values() for read in reads(handle.operand)}
-    used = [handle for handle in (*made.inputs, *made.constants) if _definition(handle) in {*needed(read)}]
-    inputs = [made.inputs[handle] if handle in made.inputs else made.constants[handle] for handle in used]
+    operands = {**made.inputs, **made.constants}
+    used = [handle for handle in operands if _definition(handle) in {*needed(read)}]
+    given = {_definition(handle): operands[handle] for handle in used}
+    inputs = [given[each] for each in (*given, *repeated_inputs([*handles.values()]))]
     name = _name(operations)
     key = signature(name, used, handles)
     if key not in known:
-        kernel = build.kernel(name, used, handles)
+        kernel = kernel_with_repeats(name, used, handles)
         known[key] = known.setdefault(print_notation(kernel), kernel)
     return Step(known[key], tuple(inputs), tuple(outputs))
 

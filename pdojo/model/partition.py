@@ -12,6 +12,10 @@ belongs to the kernel that computes the array, which writes it in that order.
 An operation that puts its operands side by side in memory is a group of its own if kernels can compute all of them in
 their places. A compiled model then leaves it out.
 
+An operation that takes elements of an operand for indices starts a group: calls check all elements of an array of
+indices before a kernel, so that such an array is in memory, also if it is a part of another one. Only elementwise
+operations and reductions that follow, or to which the operation moves, are in its kernel.
+
 Groups are executed in the order in which they were started. An operation may join only the latest group of its
 operands, so that no group depends on a later one. In the end, elementwise operations move to the only group that reads
 them, if their operands are in memory anyway or move along: their results then never are.
@@ -108,11 +112,19 @@ class _Partition:
 
     def _is_inlined(self, operation: Operation) -> bool:
         """Whether kernels read the operand of a copy, or of a view of it, instead."""
-        if operation.kind is not Kind.VIEW or any(tensor.memory in self.outputs for tensor in operation.made):
+        if operation.kind is not Kind.VIEW or any(
+            tensor.memory in self.outputs or self._is_index(tensor) for tensor in operation.made
+        ):
             return False
         if _moves(operation):
             return not self._is_only_use(operation)
         return any(self.makers.get(tensor) in self.inlined for tensor in operation.tensors)
+
+    def _is_index(self, tensor: Tensor) -> bool:
+        """Whether elements of a tensor, or of a view of it, are indices."""
+        readers = self.readers.get(tensor, ())
+        views = (view for reader in readers if reader.kind is Kind.VIEW for view in reader.made)
+        return any(tensor in reader.indices for reader in readers) or any(map(self._is_index, views))
 
     def _is_only_use(self, operation: Operation) -> bool:
         """Whether an operation puts all elements of an array that is computed into another order, its only use."""
@@ -154,7 +166,7 @@ class _Partition:
         """Whether an operation joins a group, from which it takes `operands`, not through copies."""
         if operation.kind is Kind.VIEW:
             return not _moves(operation) or (not home.is_in_place and self._is_only_use(operation))
-        if len(home.operations) >= MOST or home.is_in_place or not operands:
+        if len(home.operations) >= MOST or home.is_in_place or not operands or operation.indices:
             return False
         shapes = {tensor.shape for tensor in operation.made}
         in_place = [tensor for tensor in operands if tensor not in operation.moved]
@@ -204,15 +216,14 @@ class _Partition:
             if each not in wanted:
                 continue
             readers = [reader for tensor in each.made for reader in self.readers.get(tensor, ())]
-            if each.kind is not Kind.ELEMENTWISE or any(
-                reader.kind not in _ALONG or (reader not in wanted and reader not in target.operations)
-                for reader in readers
-            ):
+            along = {*wanted, *(reader for reader in target.operations if reader.kind in _ALONG and not reader.indices)}
+            if each.kind is not Kind.ELEMENTWISE or not along.issuperset(readers):
                 return []
             found.append(each)
             inside = [tensor for tensor in self._operands(each) if self.homes.get(tensor) is group]
             wanted.update(self.makers[tensor] for tensor in inside if not self._is_in_memory(tensor))
-        return found if len(found) == 1 or _kinds(target) <= {*_ALONG} else []
+        is_alone = len(found) == 1 and not operation.indices
+        return found if is_alone or _kinds(target) <= {*_ALONG} else []
 
     def _move(self, operation: Operation, group: Group, target: Group) -> None:
         """Move an operation to another group, before its readers."""

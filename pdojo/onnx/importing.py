@@ -20,6 +20,7 @@ from pdojo.onnx.kinds import Late, array_type, is_foreign, kind_of, kind_of_oper
 from pdojo.onnx.operators.registry import (
     InvalidNode,
     Lowering,
+    NeedsParts,
     NeedsValue,
     Node,
     UnsupportedNode,
@@ -291,7 +292,12 @@ class Importer:
 
     def apply(self, proto: NodeProto, lower: Lower, operands: Sequence[Operand | None]) -> tuple[Operand, ...]:
         """The results of an operation for a node. Raises NeedsValue, UnsupportedNode."""
-        return self.builder.apply(proto.op_type, lower, operands, list(proto.output))
+        try:
+            return self.builder.apply(proto.op_type, lower, operands, list(proto.output))
+        except NeedsParts as needed:
+            place, split = needed.operand, needed.split
+            parts = self.builder.apply("part", lambda given, _: Lowered(tuple(split(given[0]))), [operands[place]])
+            return self.apply(proto, lower, [*operands[:place], *parts, *operands[place + 1 :]])
 
     def need(self, value: Item, proto: NodeProto) -> Known:
         """A value that must be known. Raises NeedsInputs if it is an input, Staged if it is computed."""
@@ -396,7 +402,7 @@ def _lower(node: Node, lowering: Callable[[Node], Value | Sequence[Value]]) -> L
         )
         try:
             made: Any = lowering(given)
-        except (NeedsValue, UnsupportedNode):
+        except (NeedsParts, NeedsValue, UnsupportedNode):
             raise
         except UsageError as error:
             given.contradicts(str(error))

@@ -87,10 +87,10 @@ def unread_operands(node: Node) -> set[Node]:
     rule = RULES.get(str(node.target))
     positions = () if rule is None else rule.unread
     found = {each for k, each in enumerate(node.args) if k in positions and isinstance(each, Node)}
-    return found - {each for k, other in enumerate(node.args) if k not in positions for each in _nodes(other)}
+    return found - {each for k, other in enumerate(node.args) if k not in positions for each in nodes_in(other)}
 
 
-def _nodes(argument: Any) -> list[Node]:
+def nodes_in(argument: Any) -> list[Node]:
     """The nodes in an argument."""
     found: list[Node] = []
     torch.fx.node.map_arg(argument, found.append)

@@ -37,7 +37,7 @@ from pdojo.torch.keys import (
     results_of,
     tensor_of,
 )
-from pdojo.torch.lowering import Seen, Slot, call_of, lowering, transposition, unread_operands, view_step
+from pdojo.torch.lowering import Seen, Slot, call_of, lowering, nodes_in, transposition, unread_operands, view_step
 from pdojo.torch.operators.registry import RULES, Call, Rule, UnsupportedCall
 
 
@@ -276,6 +276,10 @@ class _Planner:
             self._view(node, sources[0])
             return
         level = self._level(sources)
+        for key in self._indices(node, rule):
+            # Calls check all elements of an array of indices: a part of one is an input of a region.
+            if self._is_part(key) and self.base(key)[0] in self.lowered:
+                level = max(level, self.levels[self.base(key)[0]] + 1)
         region = self.regions.setdefault(level, Region(level))
         seen: list[Seen] = []
         template = self._template(node, rule, call, region, seen)
@@ -302,6 +306,17 @@ class _Planner:
             if source not in self.static and base in self.levels:
                 level = max(level, self.levels[base] + (base not in self.lowered))
         return level
+
+    def _indices(self, node: Node, rule: Rule) -> list[Key]:
+        """The operands of a call whose elements may be indices."""
+        arguments = [argument for position, argument in enumerate(node.args) if position in rule.known]
+        return [key_of(each) for each in nodes_in(arguments) if each not in self.numbers]
+
+    def _is_part(self, key: Key) -> bool:
+        """Whether a tensor is a view of some elements of another one, or of elements in another order."""
+        view, whole = tensor_of(key), tensor_of(self.base(key))
+        is_whole = view.numel() == whole.numel() and view.is_contiguous() and whole.is_contiguous()
+        return key[0] in self.views and key not in self.static and not is_whole
 
     def _view(self, node: Node, source: Key) -> None:
         """Record a view, if there is a handle of it."""
@@ -330,7 +345,10 @@ class _Planner:
             call.refuse(f"it needs the values of {argument.name} before the model runs")
 
         def either(argument: Node) -> Any:
-            return value(argument) if key_of(argument) in self.static else slot(argument)
+            key = key_of(argument)
+            if self._is_part(key) and key not in region.seen:
+                region.seen[key] = _seen_input(key, region)
+            return value(argument) if key in self.static else slot(argument)
 
         places = {**dict.fromkeys(rule.static, value), **dict.fromkeys(rule.known, either)}
         arguments = [
@@ -357,7 +375,10 @@ class _Planner:
             if build.reshape(handle, result.shape).operand == seen.of(handle).operand:
                 shape = tuple(result.shape)
                 (whole,) = region.builder.apply(
-                    "view", lambda given, _: Lowered((_reshaped(given[0], shape),)), [seen.operand], [node.name]
+                    "view",
+                    lambda given, _: Lowered((build.reshape(_array(given[0]), shape),)),
+                    [seen.operand],
+                    [node.name],
                 )
                 return Seen(whole)
         return seen
@@ -366,7 +387,7 @@ class _Planner:
         """The results of regions that PyTorch, other regions or the caller read."""
         used: dict[Key, None] = {}
         for region in self.regions.values():
-            used.update(dict.fromkeys(region.inputs))
+            used.update((self.base(key), None) for key in region.inputs)
         for nodes in self.calls.values():
             for node in nodes:
                 used.update((self.base(key_of(each)), None) for each in node.all_input_nodes)
@@ -407,6 +428,6 @@ def _seen_input(key: Key, region: Region) -> Seen:
     return Seen(operand, transposition(np.argsort(order).tolist()))
 
 
-def _reshaped(value: Value | None, shape: Sequence[int]) -> Array:
+def _array(value: Value | None) -> Array:
     assert isinstance(value, Array)
-    return build.reshape(value, shape)
+    return value

@@ -188,6 +188,8 @@ class Program:
         for number in plan.order:
             calls = plan.calls.get(number, [])
             if number in plan.exported:
+                for each, _ in plan.regions[number].inputs:
+                    steps += self._views(each, made)
                 try:
                     self.regions[number] = RegionStep(plan.regions[number], plan.exported[number], compile_)
                     steps.append(self.regions[number])

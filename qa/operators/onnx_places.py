@@ -16,13 +16,22 @@ Places = NDArray[Any]
 _REDUCTIONS = {None: "none", "+": "add", "*": "mul", "max": "max", "min": "min"}
 
 
+def _check_outside(outside: str, *indices: Any) -> None:
+    if outside == "clamp":
+        raise AbsentError("an index outside of its axis is an error")
+    if any(isinstance(each, Operand) and each.dtype not in ("i32", "i64") for each in indices):
+        raise AbsentError("indices are of i32 or i64")
+
+
 @peer(NODES, "take")
-def _take(x: Operand, indices: Sequence[int], axis: int = 0) -> Node:
-    return Node("Gather", [x, np.array(indices, np.int64)], {"axis": axis})
+def _take(x: Operand, indices: Sequence[int] | Operand, axis: int = 0, *, outside: str = "wrap") -> Node:
+    _check_outside(outside, indices)
+    return Node("Gather", [x, indices if isinstance(indices, Operand) else np.array(indices, np.int64)], {"axis": axis})
 
 
 @peer(NODES, "take_along")
-def _take_along(x: Operand, places: Places, axis: int) -> Node:
+def _take_along(x: Operand, places: Places | Operand, axis: int, *, outside: str = "wrap") -> Node:
+    _check_outside(outside, places)
     return Node("GatherElements", [x, places], {"axis": axis})
 
 
@@ -41,8 +50,10 @@ def _tuples(indices: Sequence[Places | None]) -> Places:
 
 
 @peer(NODES, "take_at")
-def _take_at(x: Operand, indices: list[Places | None]) -> Node:
-    return Node("GatherND", [x, _tuples(indices)], opset=13)
+def _take_at(x: Operand, indices: list[Places | Operand | None], *, outside: str = "wrap") -> Node:
+    tuples = _tuples([each.values if isinstance(each, Operand) else each for each in indices])
+    is_known = not any(isinstance(each, Operand) for each in indices)
+    return Node("GatherND", [x, tuples if is_known else Operand(tuples.astype(np.int64), "i64")], opset=13)
 
 
 @peer(NODES, "put_at")

@@ -16,14 +16,31 @@ _REDUCTIONS = ("none", "mean", "sum")
 
 
 @peer(CALLS, "take")
-def _take(x: Operand, indices: Sequence[int], axis: int = 0) -> Call:
-    if min(indices, default=0) < 0:
-        raise AbsentError("indices count from the start")
-    return Call("index_select.default", [x, axis, np.array(indices, np.int64)])
+def _embedding(x: Operand, indices: Operand, axis: int = 0, *, outside: str = "wrap") -> Call:
+    if axis or x.rank != 2 or not isinstance(indices, Operand):
+        raise AbsentError("it takes rows at indices that are computed")
+    _check_from_start(indices, outside)
+    return Call("embedding.default", [x, indices])
+
+
+@peer(CALLS, "take")
+def _index_select(x: Operand, indices: Sequence[int] | Operand, axis: int = 0, *, outside: str = "wrap") -> Call:
+    known = indices if isinstance(indices, Operand) else np.array(indices, np.int64)
+    _check_from_start(known, outside)
+    if len(known.shape) != 1:
+        raise AbsentError("indices have one axis")
+    return Call("index_select.default", [x, axis, known])
+
+
+def _check_from_start(indices: Places | Operand, outside: str) -> None:
+    values = indices.values if isinstance(indices, Operand) else indices
+    if outside == "clamp" or values.min(initial=0) < 0:
+        raise AbsentError("indices count from the start, and are those of elements")
 
 
 @peer(CALLS, "take_along")
-def _take_along(x: Operand, places: Places, axis: int) -> Call:
+def _take_along(x: Operand, places: Places | Operand, axis: int, *, outside: str = "wrap") -> Call:
+    _check_from_start(places, outside)
     return Call("gather.default", [x, axis, places])
 
 
@@ -38,12 +55,6 @@ def _put_one_along(x: Operand, indices: Operand, updates: Operand, axis: int, ac
     return Call("scatter_add.default" if accumulation else "scatter.src", [x, axis, indices, updates])
 
 
-@peer(CALLS, "pick_along")
-def _pick_along(x: Operand, indices: Operand, axis: int, outside: float | None = None) -> Call:
-    _check_places(x, indices, axis)
-    return Call("gather.default", [x, axis, indices])
-
-
 @peer(CALLS, "put_along")
 def _put_along(x: Operand, places: Places, updates: Operand, axis: int, accumulation: str | None = None) -> Call:
     if accumulation is None:
@@ -54,7 +65,7 @@ def _put_along(x: Operand, places: Places, updates: Operand, axis: int, accumula
 
 
 @peer(CALLS, "take_at")
-def _take_at(x: Operand, indices: list[Places | None]) -> Call:
+def _take_at(x: Operand, indices: list[Places | Operand | None], *, outside: str = "wrap") -> Call:
     return Call("index.Tensor", [x, indices])
 
 

@@ -13,7 +13,7 @@ from pdojo.backends.calling.arrays import AnyArray, Parameter, check_overlap, em
 from pdojo.backends.calling.tensors import are_tensors, is_tensor, tensor_of
 from pdojo.dialect.affine import Size
 from pdojo.dialect.attributes import Intent
-from pdojo.dialect.indices import used_indices
+from pdojo.dialect.indices import check_indices
 from pdojo.dialect.sizes import solve_sizes
 from pdojo.errors import UsageError
 
@@ -59,7 +59,7 @@ class CallArguments:
         check_overlap(views, parameters)
         for parameter, array in zip(parameters, views, strict=True):
             if parameter.indices is not None:
-                used_indices(kernel, parameter.indices, array, values)
+                check_indices(kernel, parameter.indices, array, values)
         return CallArguments(parameters, views, given, tensors, tuple(values.values()))
 
     @property

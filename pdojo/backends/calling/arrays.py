@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from ctypes import c_uint8
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeAlias, cast
@@ -140,6 +141,14 @@ def view(value: AnyArray, parameter: Parameter) -> NDArray[Any]:
             f"pass pdojo.aligned({parameter.name}), an aligned copy"
         )
     return array
+
+
+def view_at(address: int, parameter: Parameter, sizes: Mapping[str, int]) -> NDArray[Any]:
+    """The memory at an address as an array of the kernel for given values of sizes."""
+    dtype = INTERFACE[parameter.dtype]
+    shape = shape_for(parameter.extents, sizes) if parameter.extents else parameter.shape
+    memory = (c_uint8 * (prod(shape) * dtype.itemsize)).from_address(address)
+    return np.ctypeslib.as_array(memory).view(dtype).reshape(shape)
 
 
 def check_overlap(arrays: Sequence[NDArray[Any]], parameters: Sequence[Parameter]) -> None:

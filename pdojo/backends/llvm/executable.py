@@ -11,10 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.backends.calling.arguments import CallArguments, Outputs
-from pdojo.backends.calling.arrays import AnyArray, Parameter, aligned_empty, check_overlap, empty_for, parameters_of
+from pdojo.backends.calling.arrays import (
+    AnyArray,
+    Parameter,
+    aligned_empty,
+    check_overlap,
+    empty_for,
+    parameters_of,
+    view_at,
+)
 from pdojo.backends.common.binding import split_kernel
 from pdojo.backends.llvm.openmp import start_threads
 from pdojo.dialect.affine import Size
+from pdojo.dialect.indices import check_indices
 from pdojo.dialect.lookups import sizes_in
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
@@ -125,6 +134,9 @@ class LoadedKernel:
         source = self.code.source
         self._concurrent = source.parallel and self.threads > 1
         self._workspace_bytes = source.shared_bytes + source.thread_bytes * self.threads
+        known = {p.name: p for p in self.parameters}
+        rows = [(place, known[p.name]) for place, p in enumerate(self.arguments) if p.indices is not None]
+        self._indices = [(place, p, p.indices) for place, p in rows if p.indices is not None]
 
     def __call__(self, /, *arrays: AnyArray, **named: AnyArray) -> Outputs:
         """Run the kernel; raises UsageError, naming the array, if one does not fit."""
@@ -247,6 +259,17 @@ class LoadedKernel:
         extents = {p.name: p.extents for p in self.arguments}
         shapes = {p.name: view.shape for p, view in zip(self.arguments, views, strict=True)}
         return [*solve_sizes(self.name, self.sizes, extents, shapes, {}).values()]
+
+    @property
+    def run_with_indices(self) -> Callable[[Sequence[int]], None]:
+        """`run_at`, after a check of the indices among the arrays, which raises IndexOutOfRange."""
+        return self._run_with_indices if self._indices else self.run_at
+
+    def _run_with_indices(self, pointers: Sequence[int]) -> None:
+        sizes = {size.name: value for size, value in zip(self.sizes, pointers[len(self.arguments) :], strict=True)}
+        for place, parameter, indices in self._indices:
+            check_indices(self.name, indices, view_at(pointers[place], parameter, sizes), sizes)
+        self.run_at(pointers)
 
     def run_at(self, pointers: Sequence[int]) -> None:
         """Run the code on arrays at these addresses, in the order of `arguments`, then sizes; nothing is checked."""

@@ -48,11 +48,17 @@ def _own(places: Values, axis: int) -> list[Values]:
     call(array("2 3"), [0, 0, 1, 1, 2, 2], 1),
     call(array("1 7"), [0, 5, 3, 6, 1, 1, 4, 2, 0], 1),
     call(array("3 2"), [], 0),
+    call(array("5 4"), array("3", "i64", low=0, high=5)),
+    call(array("5 4"), array("2 3", "i32", low=0, high=5), outside="refuse"),
+    call(array("5 4"), array("1 3", "i64", given=[-1, 3, -5])),
+    call(array("2 5 3"), array("4 2", "i64", low=-5, high=5), -2),
+    call(array("1 7"), array("", "i32", low=0, high=7), 1),
+    call(array("5 4"), array("6", "i64", given=[-7, 2, 5, 9, 0, 4]), 0, outside="clamp"),
     types=ANY,
 )
-def take(x: Values, indices: Sequence[int], axis: int = 0) -> Values:
+def take(x: Values, indices: Sequence[int] | Values, axis: int = 0, *, outside: str = "wrap") -> Values:
     """The elements at indices along an axis."""
-    return np.take(x, np.array(indices, int), axis)
+    return np.take(x, np.array(indices, int), axis, mode="clip" if outside == "clamp" else "raise")
 
 
 _TWICE = [2, 0, 2, -1, 0, 2]
@@ -89,11 +95,15 @@ def put(
     call(array("2 3 4"), _known(2, 0, 3, 2, 1, 4), 1),
     call(array("2 3"), np.array([[0, 1, 2], [0, 1, 2]]), 1),
     call(array("4"), np.array([2]), 0),
+    call(array("5 4"), array("3 6", "i64", low=0, high=4), 1, outside="refuse"),
+    call(array("5 4"), array("7 2", "i64", low=-5, high=5), 0),
+    call(array("2 3 1"), array("1 3 4", "i32", given=[0] * 12), 2),
+    call(array("4 5", given=[np.nan, np.inf, -np.inf, 0, 1] * 4), array("6 5", "i64", low=0, high=4), 0, types=ANY[:4]),
     types=ANY,
 )
-def take_along(x: Values, places: Values, axis: int) -> Values:
+def take_along(x: Values, places: Values, axis: int, *, outside: str = "wrap") -> Values:
     """The elements at indices of an axis, an index for each."""
-    return x[tuple(_own(places, axis))]
+    return x[tuple(_own(places.astype(int), axis))]
 
 
 _ROWS = _known(3, 0, 5, 6, 4)
@@ -133,8 +143,20 @@ def _shape(indices: Sequence[Values | None]) -> Sequence[int]:
     return take_at(np.zeros((5, 4, 3)), indices).shape
 
 
-@operator(indexing.take_at, *(call(array("5 4 3"), indices) for indices in _AT), types=ANY)
-def take_at(x: Values, indices: Sequence[Values | None]) -> Values:
+_COMPUTED = array("2 3", "i64", low=-3, high=3)
+
+
+@operator(
+    indexing.take_at,
+    *(call(array("5 4 3"), indices) for indices in _AT),
+    call(array("5 4 3"), [_COMPUTED]),
+    call(array("5 4 3"), [None, array("3", "i32", low=0, high=4)], outside="refuse"),
+    call(array("5 4 3"), [array("2 1", "i64", low=0, high=5), None, _COMPUTED]),
+    call(array("5 4 3"), [array("", "i64", low=0, high=5), np.array([1, 3, 0]), array("2 1", "i64", low=0, high=3)]),
+    call(array("3 3"), [array("4", "i64", low=0, high=3), array("4", "i64", low=0, high=3)]),
+    types=ANY,
+)
+def take_at(x: Values, indices: Sequence[Values | None], *, outside: str = "wrap") -> Values:
     """The elements at indices of some axes."""
     return x[tuple(slice(None) if each is None else each for each in indices)]
 
@@ -160,23 +182,6 @@ def put_at(x: Values, indices: Sequence[Values | None], values: Values, accumula
     numbers = np.arange(x.size).reshape(x.shape)[tuple(index)]
     whole = np.broadcast_to(values, numbers.shape)
     return joined(x.reshape(-1), [numbers.reshape(-1)], whole.reshape(-1), accumulation).reshape(x.shape)
-
-
-@operator(
-    indexing.pick_along,
-    call(array("5 4"), array("3 2", "i64", low=0, high=4), 1),
-    call(array("4 5", given=[np.nan, np.inf, -np.inf, 0, 1] * 4), array("6 5", "i64", low=0, high=4), 0),
-    call(array("2 3 1"), array("1 3 4", "i64", low=0, high=1), 2),
-    call(array("5 4"), array("3 2", "i64", low=0, high=4), 1, np.nan),
-    call(array("5 4"), array("3 2", "i64", given=[0, 3, -1, 4, 9, 1]), 1, np.nan),
-    call(array("4 3"), array("1 3", "i32", given=[-2, 2, 4]), 0, 7),
-    types=ANY[:4],
-)
-def pick_along(x: Values, indices: Values, axis: int, outside: float | None = None) -> Values:
-    """The elements at computed indices of an axis."""
-    inside = (indices >= 0) & (indices < x.shape[axis])
-    found = take_along(x, np.where(inside, indices, 0).astype(int), axis)
-    return found if outside is None else np.where(inside, found, outside)
 
 
 @operator(

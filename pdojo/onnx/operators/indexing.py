@@ -1,11 +1,12 @@
-"""Gathers and scatters at indices that are known, and choices by comparisons.
+"""Gathers, scatters at indices that are known, and choices by comparisons.
 
-The notation looks up places only in tables of constants: known indices become copies of evenly spaced parts, or tables.
+Known indices become copies of evenly spaced parts, or tables; others are arrays of indices of a kernel, of which
+negative ones count from the end.
 """
 
 from __future__ import annotations
 
-from math import prod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ from numpy.typing import NDArray
 
 from pdojo import build
 from pdojo.build import Array, indexing
+from pdojo.build.pieces import MOST_PIECES
 from pdojo.build.placing import Accumulation
 from pdojo.dialect.table import MOST_ENTRIES
 from pdojo.onnx.operators.arguments import axis_of, integers, number_of
-from pdojo.onnx.operators.registry import Node, operator
+from pdojo.onnx.operators.registry import NeedsParts, Node, operator
 
 
 def _axis(node: Node, x: Array) -> int:
@@ -25,15 +27,21 @@ def _axis(node: Node, x: Array) -> int:
     return axis_of(node, node.attribute("axis", 0), x.rank)
 
 
+def _indices(node: Node, operand: int) -> build.Array | NDArray[np.int64]:
+    """Indices; the values of known ones that kernels have as a table or as evenly spaced parts."""
+    value = node.value(operand)
+    if isinstance(value, build.Array):
+        return value
+    known = value.astype(np.int64)
+    is_large = known.size > MOST_ENTRIES and np.count_nonzero(np.diff(known.reshape(-1), 2)) > MOST_PIECES
+    return node.array(operand) if is_large else known
+
+
 @operator("Gather")
 def gather(node: Node) -> Array:
-    """The slices at known indices of an axis."""
+    """The slices at indices of an axis."""
     x = node.array(0)
-    return indexing.take_at(x, [*[None] * _axis(node, x), node.static(1)])
-
-
-_COMPARED = 64
-"""The longest axis whose elements are compared with many indices, one by one."""
+    return indexing.take_at(x, [*[None] * _axis(node, x), _indices(node, 1)])
 
 
 def _check_rank(node: Node, operand: int, rank: int) -> None:
@@ -43,28 +51,45 @@ def _check_rank(node: Node, operand: int, rank: int) -> None:
 
 @operator("GatherElements")
 def gather_elements(node: Node) -> Array:
-    """The elements at known indices of an axis, an index for each."""
+    """The elements at indices of an axis, an index for each."""
     x = node.array(0)
     axis = _axis(node, x)
     _check_rank(node, 1, x.rank)
-    extent = x.shape[axis]
-    if prod(node.value(1).shape) > MOST_ENTRIES and extent <= _COMPARED:
-        return indexing.pick_along(x, indexing.from_start(node.array(1), extent), axis)
-    return indexing.take_along(x, indexing.places_of(node.static(1), extent), axis)
+    indices = _indices(node, 1)
+    places = indices if isinstance(indices, build.Array) else indexing.places_of(indices, x.shape[axis])
+    return indexing.take_along(x, places, axis)
 
 
 @operator("GatherND")
 def gather_nd(node: Node) -> Array:
-    """The slices at known indices of several axes."""
-    return indexing.take_at(*_columns(node, node.array(0), node.attribute("batch_dims", 0)))
+    """The slices at indices of several axes."""
+    x, batch = node.array(0), node.attribute("batch_dims", 0)
+    indices = _indices(node, 1)
+    if not isinstance(indices, build.Array):
+        return indexing.take_at(*_columns(node, x, indices, batch))
+    columns = [node.array(k) for k in range(1, len(node.inputs))]
+    if len(columns) == 1:
+        depth = _depth(node, x, indices.shape, batch)
+        columns = [indices[..., k] for k in range(depth)]
+        if len({*x.shape[batch : batch + depth]}) > 1:
+            # All elements of an array of indices are in one range.
+            raise NeedsParts(1, lambda whole: [whole[..., k] for k in range(depth)])
+        if not depth:
+            return build.broadcast_to(x, (*indices.shape[:-1], *x.shape))
+    return indexing.take_at(x, [*(build.iota(columns[0].shape, "i64", d) for d in range(batch)), *columns])
 
 
-def _columns(node: Node, x: Array, batch: int) -> tuple[Array, list[NDArray[Any]]]:
+def _depth(node: Node, x: Array, shape: Sequence[int], batch: int) -> int:
+    """The number of axes that tuples of indices of this shape have indices of."""
+    depth = shape[-1] if shape else 0
+    if not shape or not 0 <= batch < len(shape) or batch + depth > x.rank:
+        node.contradicts(f"indices of shape {list(shape)} do not fit an array of {x.rank} dimensions")
+    return depth
+
+
+def _columns(node: Node, x: Array, indices: NDArray[np.int64], batch: int) -> tuple[Array, list[NDArray[Any]]]:
     """The array, and the indices of its first axes: the places in a batch, and the columns of index tuples."""
-    indices = node.static(1).astype(np.int64)
-    depth = indices.shape[-1] if indices.ndim else 0
-    if not indices.ndim or not 0 <= batch < indices.ndim or batch + depth > x.rank:
-        node.contradicts(f"indices of shape {list(indices.shape)} do not fit an array of {x.rank} dimensions")
+    depth = _depth(node, x, indices.shape, batch)
     columns: list[NDArray[Any]] = list(np.indices(indices.shape[:-1])[:batch])
     columns += [indices[..., k] for k in range(depth)]
     # An empty tuple is the whole array.
@@ -95,7 +120,7 @@ def scatter_elements(node: Node) -> Array:
 def scatter_nd(node: Node) -> Array:
     """The array with slices at known indices replaced or joined."""
     x, updates = node.array(0), node.array(2)
-    whole, columns = _columns(node, x, 0)
+    whole, columns = _columns(node, x, node.static(1).astype(np.int64), 0)
     found = indexing.put_at(whole, columns, build.reshape(updates, (*columns[0].shape, *whole.shape[len(columns) :])),
                             _accumulation(node))  # fmt: skip
     return build.reshape(found, x.shape)

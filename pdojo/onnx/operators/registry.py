@@ -41,6 +41,14 @@ class NeedsValue(Exception):
         self.operand = operand
 
 
+class NeedsParts(Exception):
+    """A lowering needs parts of an operand as arrays of their own, in the place of the operand."""
+
+    def __init__(self, operand: int, split: Callable[[Any], Sequence[Value]]) -> None:
+        super().__init__(operand)
+        self.operand, self.split = operand, split
+
+
 @dataclass
 class Node:
     """A node of the graph as its lowering sees it."""

@@ -1,12 +1,13 @@
-"""Elements at other places: known indices become views that look up tables; few others are compared.
+"""Elements at other places: reads at indices that are known or operands, writes at indices that are known.
 
-Kernels have no other indirection: PyTorch runs all other calls with indices that are computed.
+Known indices become slices and tables; others are arrays of indices of a kernel, which calls check. Writes at computed
+indices are made by comparisons where there is one for each row; PyTorch runs all others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import nan
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -16,11 +17,10 @@ from pdojo import build
 from pdojo.build import Array, indexing
 from pdojo.build.indexing import Places, places_of
 from pdojo.build.placing import Accumulation
-from pdojo.dialect.element_types import is_float
 from pdojo.torch.operators.registry import Call, aten
 
-MOST_COMPARED = 64
-"""Most elements of an axis that are compared with each index that is computed."""
+Given: TypeAlias = "torch.Tensor | Array"
+"""Indices: a tensor if their values are known."""
 
 
 def _numbers(call: Call, index: torch.Tensor) -> NDArray[np.integer]:
@@ -35,52 +35,57 @@ def _places(call: Call, index: torch.Tensor, extent: int) -> Places:
     return places_of(_numbers(call, index), extent, 0)
 
 
-@aten("index.Tensor", "_unsafe_index.Tensor", static=[1])
-def index(call: Call, x: Array, indices: Sequence[torch.Tensor | None]) -> Array:
-    """The elements at known indices of one axis or several."""
-    return indexing.take_at(x, [None if each is None else _numbers(call, each) for each in indices])
+@aten("index.Tensor", "_unsafe_index.Tensor", known=[1])
+def index(call: Call, x: Array, indices: Sequence[Given | None]) -> Array:
+    """The elements at indices of one axis or several."""
+    if any(isinstance(each, Array) and each.dtype in ("i1", "u8") for each in indices):
+        call.refuse("an index is a mask")
+    return indexing.take_at(x, [_numbers(call, each) if isinstance(each, torch.Tensor) else each for each in indices])
 
 
-@aten("index_select.default", static=[2])
-def index_select(call: Call, x: Array, dim: int, index: torch.Tensor) -> Array:
-    """The slices at known indices of an axis."""
-    if not x.rank:
-        return x
-    axis = dim % x.rank
-    return build.take(x, indexing.listed(_places(call, index, x.shape[axis])), axis)
-
-
-@aten("embedding.default", static=[1])
-def embedding(
-    call: Call,
-    weights: Array,
-    indices: torch.Tensor,
-    padding_idx: int = -1,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Array:
-    """The rows at known indices."""
-    return indexing.take_at(weights, [_places(call, indices, weights.shape[0])])
-
-
-@aten("gather.default", known=[2])
-def gather(call: Call, x: Array, dim: int, index: torch.Tensor | Array, *, sparse_grad: bool = False) -> Array:
-    """The elements at indices of an axis, an index for each; short axes are compared with computed indices."""
+@aten("index_select.default", known=[2])
+def index_select(call: Call, x: Array, dim: int, index: Given) -> Array:
+    """The slices at indices of an axis."""
     if not x.rank:
         return x
     axis = dim % x.rank
     if isinstance(index, Array):
-        return _compared(call, x, axis, index)
-    places = _places(call, index, x.shape[axis])
-    return indexing.take_along(x, places, axis) if places.ndim else indexing.take_at(x, [places])
+        return build.take(x, build.reshape(index, (-1,)), axis, outside="refuse")
+    return build.take(x, indexing.listed(_places(call, index, x.shape[axis])), axis)
 
 
-def _compared(call: Call, x: Array, axis: int, index: Array) -> Array:
-    """The numbers at computed indices of a short axis; NaN where an index is out of bounds."""
-    extent = x.shape[axis]
-    if not index.rank or extent > MOST_COMPARED or not is_float(x.dtype):
-        call.refuse(f"indices of {extent} elements of type {x.dtype} are computed")
-    return indexing.pick_along(x, index, axis, nan)
+@aten("embedding.default", known=[1])
+def embedding(
+    call: Call,
+    weights: Array,
+    indices: Given,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Array:
+    """The rows at indices."""
+    if isinstance(indices, Array):
+        return build.take(weights, indices, outside="refuse")
+    return indexing.take_at(weights, [_places(call, indices, weights.shape[0])])
+
+
+@aten("take.default", known=[1])
+def take(call: Call, x: Array, index: Given) -> Array:
+    """The elements at indices of the array as a row."""
+    row = build.reshape(x, (-1,))
+    return indexing.take_at(row, [index if isinstance(index, Array) else _numbers(call, index)])
+
+
+@aten("gather.default", known=[2])
+def gather(call: Call, x: Array, dim: int, index: Given, *, sparse_grad: bool = False) -> Array:
+    """The elements at indices of an axis, an index for each."""
+    if not x.rank:
+        return x
+    axis = dim % x.rank
+    places = index if isinstance(index, Array) else _places(call, index, x.shape[axis])
+    if not places.shape:
+        return build.take(x, places, outside="refuse") if isinstance(places, Array) else indexing.take_at(x, [places])
+    return indexing.take_along(x, places, axis, outside="refuse")
 
 
 @aten("index_put.default", "_unsafe_index_put.default", static=[1])

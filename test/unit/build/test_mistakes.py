@@ -24,6 +24,7 @@ NAMES = {
     "e": build.input("e", "f32", (0, 8)),
     "im": build.input("im", "f32", (2, 4, 8, 8)),
 }
+SIGNED = "; they are signed integers: an input or a view of one, a table, iota or integers"
 build.scan(lambda states, _: LEAKED.append(states[0]) or [states[0]], [X[0]], [X])
 MISTAKES = [
     (
@@ -56,8 +57,8 @@ MISTAKES = [
     ("x[0, 0, 0]", "3 indices for an array of 2 dimensions"),
     ("x[4]", "index 4 is out of bounds for axis 0 of 4 elements"),
     ("x[-5]", "index -5 is out of bounds for axis 0 of 4 elements"),
-    ('x["a"]', "an index is an integer, a slice, '...' or None, not str"),
-    ("x[True]", "an index is an integer, a slice, '...' or None, not bool"),
+    ('x["a"]', "an index is an integer, a slice, a handle, '...' or None, not str"),
+    ("x[True]", "an index is an integer, a slice, a handle, '...' or None, not bool"),
     ("x[..., ...]", "several '...' for an array of 2 dimensions"),
     ('x + build.input("y", "f32", (4, 7))', "shapes [4, 8] and [4, 7] do not broadcast: axis -1 has 8 and 7 elements"),
     ('x + build.input("y", "f32", (3, 8))', "shapes [4, 8] and [3, 8] do not broadcast: axis -2 has 4 and 3 elements"),
@@ -126,8 +127,19 @@ MISTAKES = [
     ("build.gather(x, [[0, 4], 0])", "index 4 is out of bounds for axis 0 of 4 elements"),
     ("build.gather(x, [[0, 1]])", "an array of 2 dimensions takes places for each, not 1"),
     ("build.gather(x, [build.iota((6,)), 0])", "places from 0 to 5 are out of bounds for axis 0 of 4 elements"),
+    ("build.gather(x, [i + 1, 0])", f"the places along axis 0 are computed{SIGNED}"),
+    ("x[:, u]", f"the places along axis 1 are of type u8{SIGNED}"),
+    ("build.take(x, b)", f"the places along axis 0 are of type i1{SIGNED}"),
+    ("e[i]", "axis 0 has no elements, and so no indices"),
+    ("build.take(x, i, outside='drop')", "indices outside of an axis are refuse, clamp or wrap, not 'drop'"),
     (
-        "build.gather(x, [i, 0])",
+        "build.kernel('k', [x, i], [x[i, i]])",
+        "kernel 'k': elements of input 'i' are indices of axes of several lengths, or read in several ways; "
+        "pass them as several inputs",
+    ),
+    ("build.kernel('k', [x], [x[i]])", "kernel 'k' reads input 'i', which is not among its inputs"),
+    (
+        "build.scatter(x, [i, 0], x)",
         "the places along axis 0 are computed; they must be constant: tables, iota or integers",
     ),
     (
@@ -321,7 +333,7 @@ MISTAKES = [
     ('build.input("x", "f32", 4)', "'input': shape is a sequence of integers, not 4"),
     ('build.input("x", "f32", (4.5,))', "'input': shape is a sequence of integers, not (4.5,)"),
     ('build.input("x", "f32", "44")', "'input': shape is a sequence of integers, not '44'"),
-    ("build.take(x, [1.5])", "'take': indices is a sequence of integers, not [1.5]"),
+    ("build.take(x, [1.5])", "'take': indices is a sequence of integers or a handle, not [1.5]"),
     ("build.sum(x, True)", "'sum': axis is an integer or a sequence of integers or None, not True"),
     ("build.argmax(x, (0, 1))", "'argmax': axis is an integer, not (0, 1)"),
     ("build.exp(3)", "'exp': x is a handle, not 3"),

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from pdojo import build
 from pdojo.build.arguments import listed, replaced
 from pdojo.build.array import Array
+from pdojo.build.graph import Read
+from pdojo.build.kernel import kernel_with_repeats, repeated_inputs
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.ops import KernelOp
@@ -71,10 +73,12 @@ def _made(results: Any, given: Mapping[Array, Values]) -> _Made:
     outputs = {f"y{k}": each for k, each in enumerate(parts) if isinstance(each, Array) and each.size}
     if not outputs:
         return _Made(parts, None, {})
-    kernel = build.kernel("made", list(given), outputs)
+    kernel = kernel_with_repeats("made", list(given), outputs)
     validate(Program(kernel, host()))
     names = [name.data for name in kernel.arg_names]
-    return _Made(parts, kernel, {name: memory_of(v) for name, v in zip(names, given.values(), strict=False)})
+    values = {handle.operand.definition: v for handle, v in given.items() if isinstance(handle.operand, Read)}
+    arrays = [values[each] for each in (*values, *repeated_inputs([*outputs.values()]))]
+    return _Made(parts, kernel, {name: memory_of(v) for name, v in zip(names, arrays, strict=False)})
 
 
 @cache

@@ -1,0 +1,140 @@
+"""The places that `x[items]` selects: integers, slices, and arrays of indices, as in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from types import EllipsisType
+from typing import Literal, TypeAlias
+
+from pdojo.build.extents import broadcast_shape
+from pdojo.build.graph import Indices, Operand, Read
+from pdojo.dialect.affine import Expr, const, lookup, var
+from pdojo.dialect.element_types import is_float
+from pdojo.dialect.table import Outside
+from pdojo.dialect.view.nest import Constant, Index
+from pdojo.errors import UsageError
+
+Outer: TypeAlias = Literal["refuse", "clamp", "wrap"]
+"""The meaning of an index of a caller that is outside of its axis: the call is refused; it is the nearest index; -1 is
+the last index, and the call is refused for others."""
+_OUTSIDE = {"refuse": Outside.REFUSED, "clamp": Outside.CLAMP, "wrap": Outside.WRAP}
+
+
+@dataclass(frozen=True)
+class Places:
+    """An array of indices of an axis."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    operand: Operand
+
+    def along(self, axis: int, extent: int, outside: Outer) -> Expr:
+        """The index over the iterations of the array, of an axis of some elements. Raises UsageError."""
+        match self.operand:
+            case Index(expression):
+                self._check(expression, axis, extent)
+                return expression
+            case Constant(number) if self._is_index():
+                self._check(const(int(number)), axis, extent)
+                return const(int(number))
+            case Read(definition, place) if definition.is_input and self._is_index():
+                if outside not in _OUTSIDE:
+                    raise UsageError(f"indices outside of an axis are refuse, clamp or wrap, not '{outside}'")
+                if not extent:
+                    raise UsageError(f"axis {axis} has no elements, and so no indices")
+                shape = tuple(const(each) for each in definition.shape)
+                last, meaning = const(extent - 1), _OUTSIDE[outside]
+                known = Indices(definition.name, definition.dtype, shape, 0, last, meaning, definition=definition)
+                return lookup(known, place, self.shape)
+            case _:
+                what = "computed" if self._is_index() else f"of type {self.dtype}"
+                raise UsageError(
+                    f"the places along axis {axis} are {what}; they are signed integers: an input or a view of one, a "
+                    "table, iota or integers"
+                )
+
+    def _is_index(self) -> bool:
+        return not is_float(self.dtype) and self.dtype[0] == "i" and self.dtype != "i1"
+
+    def _check(self, expression: Expr, axis: int, extent: int) -> None:
+        low, high = expression.bounds(self.shape) if prod(self.shape) else (0, -1)
+        if low < 0 or high >= extent:
+            raise UsageError(f"places from {low} to {high} are out of bounds for axis {axis} of {extent} elements")
+
+
+Selected: TypeAlias = int | slice | EllipsisType | Places | None
+
+
+def selected(
+    extents: Sequence[int], items: Sequence[Selected], outside: Outer = "wrap"
+) -> tuple[tuple[int, ...], list[Expr]]:
+    """The shape of the view `x[items]` of an array with these extents, and the index of each axis over it.
+
+    The common axes of arrays of indices stand where the first of them is, or first if slices are between them.
+    """
+    filled = _filled(items, len(extents))
+    chosen = [k for k, item in enumerate(filled) if isinstance(item, Places | int)]
+    has_places = any(isinstance(item, Places) for item in filled)
+    common = broadcast_shape(*(item.shape for item in filled if isinstance(item, Places)))
+    is_apart = has_places and chosen[-1] - chosen[0] >= len(chosen)
+    shape: list[int] = [*common] if is_apart else []
+    first = 0
+    found: list[Expr | Places] = []
+    for number, item in enumerate(filled):
+        if item is None:
+            shape.append(1)
+            continue
+        axis = len(found)
+        if isinstance(item, slice):
+            places = _range(item, extents[axis])
+            found.append(var(len(shape)) * places.step + places.start)
+            shape.append(len(places))
+            continue
+        if has_places and not is_apart and number == chosen[0]:
+            first = len(shape)
+            shape += common
+        found.append(item if isinstance(item, Places) else _number(item, axis, extents[axis]))
+    index: list[Expr] = []
+    for axis, each in enumerate(found):
+        known = each.along(axis, extents[axis], outside) if isinstance(each, Places) else each
+        index.append(_over(each.shape, known, common, first, shape) if isinstance(each, Places) else known)
+    return tuple(shape), index
+
+
+def _filled(items: Sequence[Selected], rank: int) -> list[Selected]:
+    """The items with slices in the place of '...' and for the last axes. Raises UsageError for too many."""
+    given = sum(item is not None and item is not ... for item in items)
+    ellipses = sum(item is ... for item in items)
+    if given > rank or ellipses > 1:
+        what = f"{given} indices" if given > rank else "several '...'"
+        raise UsageError(f"{what} for an array of {rank} dimensions")
+    filled: list[Selected] = []
+    for item in items if ellipses else (*items, ...):
+        filled += [slice(None)] * (rank - given) if item is ... else [item]
+    return filled
+
+
+def _over(own: Sequence[int], index: Expr, common: Sequence[int], first: int, shape: Sequence[int]) -> Expr:
+    """An index over the extents `own`, over a view in which they broadcast to the common axes, from `first` on."""
+    start = first + len(common) - len(own)
+    replacements = {d: var(start + d) if extent != 1 else const(0) for d, extent in enumerate(own)}
+    return index.substitute(replacements, shape) if prod(shape) else const(0)
+
+
+def _number(item: object, axis: int, extent: int) -> Expr:
+    if not isinstance(item, int) or isinstance(item, bool):
+        raise UsageError(f"an index is an integer, a slice, a handle, '...' or None, not {type(item).__name__}")
+    if not -extent <= item < extent:
+        raise UsageError(f"index {item} is out of bounds for axis {axis} of {extent} elements")
+    return const(item % extent)
+
+
+def _range(item: slice, extent: int) -> range:
+    """The indices that a slice of an axis selects."""
+    try:
+        return range(extent)[item]
+    except (TypeError, ValueError):
+        ends = ":".join(["" if end is None else str(end) for end in (item.start, item.stop, item.step)])
+        raise UsageError(f"a slice has integers, and a step that is not 0, not {ends}") from None

@@ -1,0 +1,86 @@
+"""Indices that callers give: `x[i]`, `take` and `gather` at elements of inputs, against NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pdojo
+from pdojo import build
+from pdojo.dialect.notation import print_notation
+from pdojo.errors import IndexOutOfRange
+from unit.build.references import made, random, run
+
+X = build.input("x", "f32", (5, 4, 3))
+B = build.input("i", "i64", (2, 3))
+J = build.input("j", "i32", (3,))
+K = build.input("k", "i16", ())
+HANDLES = [X, B, J, K]
+VALUES = [random("f32", (5, 4, 3), 0), np.array([[0, -1, 2], [2, 1, -3]]), np.array([-1, 0, 2], np.int32),
+          np.array(-2, np.int16)]  # fmt: skip
+SELECTIONS: list[Callable[[Any, Any, Any, Any], Any]] = [
+    lambda x, i, j, k: x[i],
+    lambda x, i, j, k: x[:, :, j],
+    lambda x, i, j, k: x[j, :, k],
+    lambda x, i, j, k: x[0, :, j],
+    lambda x, i, j, k: x[:, 1, j],
+    lambda x, i, j, k: x[None, :, 1, None, j],
+    lambda x, i, j, k: x[::-1, k],
+    lambda x, i, j, k: x[i][1:, ::2, 1],
+    lambda x, i, j, k: x[:, i[1:], None],
+    lambda x, i, j, k: x[..., j[::-1]][1],
+]
+
+
+@pytest.mark.parametrize("select", SELECTIONS)
+def test_elements_are_those_of_numpy(select: Callable[[Any, Any, Any, Any], Any]) -> None:
+    result, wanted = select(*HANDLES), select(*VALUES)
+    assert result.shape == wanted.shape
+    np.testing.assert_array_equal(run(result, HANDLES, VALUES), wanted)
+
+
+def test_axes_of_one_length_may_share_indices() -> None:
+    square, i = build.input("s", "f32", (4, 4)), build.input("i", "i64", (3,))
+    given, values = random("f32", (4, 4), 1), np.array([0, -1, 2])
+    np.testing.assert_array_equal(run(square[i, i], [square, i], [given, values]), given[values, values])
+
+
+def test_the_range_of_an_input_is_that_of_the_axis() -> None:
+    text = print_notation(build.kernel("rows", [X, J], [build.take(X, J, outside="clamp") * 2]))
+    assert "j i32 [3] heap in 0..4 clamp\n" in text
+    assert "y[{0},{1},{2}] = x[j[{0}],{1},{2}] * 2" in text
+
+
+@pytest.mark.parametrize(
+    ("outside", "given", "wanted"),
+    [
+        ("wrap", [-5, 4, 0], [0, 4, 0]),
+        ("wrap", [5, 0, 0], "the index 5 at [0]; its indices run from -5 to 4"),
+        ("refuse", [0, 1, -1], "the index -1 at [2]; its indices run from 0 to 4"),
+        ("clamp", [-9, 9, 3], [0, 4, 3]),
+    ],
+)
+def test_indices_outside_of_their_axis(outside: Any, given: list[int], wanted: list[int] | str) -> None:
+    kernel = made(build.take(X, J, outside=outside), X, J)
+    arrays = VALUES[0], np.array(given, np.int32)
+    calls: list[Callable[..., Any]] = [pdojo.compile(kernel), partial(pdojo.run, kernel)]
+    for call in calls:
+        if isinstance(wanted, str):
+            with pytest.raises(IndexOutOfRange) as raised:
+                call(*arrays)
+            assert isinstance(raised.value, IndexError)
+            assert str(raised.value) == f"kernel 'made': 'j' has {wanted}"
+        else:
+            np.testing.assert_array_equal(call(*arrays), VALUES[0][wanted])
+
+
+def test_functions_of_gathered_elements() -> None:
+    rows, found = build.input("w", "f16", (2, 4)), build.input("i", "i64", (7,))
+    weights, values = random("f16", (2, 4), 2), np.array([0, 1, -1, 1, 0, 0, -2])
+    result = build.cast(build.exp(rows[found]), "f32") + 1
+    wanted = np.exp(weights[values].astype(np.float32)).astype(np.float16).astype(np.float32) + 1
+    np.testing.assert_allclose(run(result, [rows, found], [weights, values]), wanted, rtol=1e-3)

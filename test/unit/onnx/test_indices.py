@@ -1,0 +1,113 @@
+"""Indices that are data in ONNX models: kernels, results beside ONNX's reference evaluator, and errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx", reason="needs onnx")
+
+from onnx import ModelProto, numpy_helper, parser
+
+from pdojo.errors import IndexOutOfRange
+from pdojo.onnx import load
+from pdojo.onnx.reference import reference
+
+Values = Any
+R = np.random.default_rng(0)
+
+
+def model_of(text: str, **initialisers: Values) -> ModelProto:
+    proto = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]>\n{text}')
+    proto.graph.initializer.extend(numpy_helper.from_array(v, name) for name, v in initialisers.items())
+    return proto
+
+
+def floats(*shape: int) -> Values:
+    return R.normal(size=shape).astype(np.float32)
+
+
+def check(proto: ModelProto, *given: Values) -> list[str]:
+    """Compare a model with the reference evaluator, interpreted and compiled; the names of its kernels."""
+    model = load(proto)
+    evaluator: Any = reference(proto)
+    wanted = evaluator.run(None, {each.name: value for each, value in zip(model.inputs, given, strict=True)})
+    for found in (model.interpret(*given), model.compile(tune="none")(*given)):
+        np.testing.assert_allclose(found, wanted[0], rtol=1e-5, atol=1e-6)
+    assert not model.static
+    return [kernel.sym_name.data for kernel in model.specialise(*given).kernels]
+
+
+GATHER = "m (float[5, 4, 3] x, int64[2, 6] i) => (float[a, b, c, d] y) { y = Gather <axis = 1> (x, i) }"
+ELEMENTS = "m (float[5, 4, 3] x, int32[5, 6, 3] i) => (float[a, b, c] y) { y = GatherElements <axis = 1> (x, i) }"
+TUPLES = "m (float[5, 4, 3] x, int64[2, 6, %s] i) => (y) { y = GatherND (x, i) }"
+BATCH = "m (float[5, 4, 3] x, int64[5, 2, %s] i) => (y) { y = GatherND <batch_dims = 1> (x, i) }"
+
+
+@pytest.mark.parametrize(
+    ("text", "indices", "kernels"),
+    [
+        (GATHER, R.integers(-4, 4, (2, 6)), ["gather"]),
+        (ELEMENTS, R.integers(-4, 4, (5, 6, 3)).astype(np.int32), ["gatherelements"]),
+        (TUPLES % 1, R.integers(-5, 5, (2, 6, 1)), ["gathernd"]),
+        (TUPLES % 2, np.stack([R.integers(-5, 5, (2, 6)), R.integers(-4, 4, (2, 6))], -1), ["part", "gathernd"]),
+        (BATCH % 1, R.integers(-4, 4, (5, 2, 1)), ["gathernd"]),
+        (BATCH % 2, np.stack([R.integers(-4, 4, (5, 2)), R.integers(-3, 3, (5, 2))], -1), ["part", "gathernd"]),
+    ],
+)
+def test_indices_that_are_inputs(text: str, indices: Values, kernels: list[str]) -> None:
+    assert check(model_of(text), floats(5, 4, 3), indices) == kernels
+
+
+def test_indices_that_are_computed_from_numbers() -> None:
+    proto = model_of("""
+    m (float[7, 9] f, float[9, 16] w) => (float[7, 16] y) {
+      a = ArgMax <axis = 1, keepdims = 1> (f)
+      g = GatherElements <axis = 1> (f, a)
+      one = Constant <value = int64[1] {1}> ()
+      b = Squeeze (a, one)
+      r = Gather (w, b)
+      s = Add (r, g)
+      y = Softmax (s)
+    }
+    """)
+    kernels = check(proto, floats(7, 9), floats(9, 16))
+    assert kernels[0] == "argmax"
+    assert len(kernels) == 2
+
+
+def test_parts_of_indices() -> None:
+    proto = model_of("""
+    m (float[5, 4] x, int64[6] i) => (float[a, b] y) {
+      s = Constant <value = int64[1] {1}> ()
+      e = Constant <value = int64[1] {4}> ()
+      j = Slice (i, s, e)
+      r = Gather (x, j)
+      y = Relu (r)
+    }
+    """)
+    assert check(proto, floats(5, 4), np.array([99, 1, -5, 4, 99, -99])) == ["slice", "gather_relu"]
+
+
+def test_more_known_indices_than_a_table_has() -> None:
+    text = "m (float[3, 50] x) => (float[3, 10, 600] y) { y = Gather <axis = 1> (x, i) }"
+    assert check(model_of(text, i=R.integers(-50, 50, (10, 600))), floats(3, 50)) == ["gather"]
+    text = "m (float[3, 50] x) => (float[3, 5000] y) { y = GatherElements <axis = 1> (x, i) }"
+    assert check(model_of(text, i=R.integers(-50, 50, (3, 5000))), floats(3, 50)) == ["gatherelements"]
+    proto = model_of("m (float[9000] x) => (float[5000] y) { y = Gather (x, i) }", i=np.arange(3, 5003))
+    assert check(proto, floats(9000)) == ["gather"]
+    assert not load(proto).specialise(floats(9000)).kernels[0].index_arrays()
+
+
+@pytest.mark.parametrize("place", [(0, 0, 0), (1, 5, 1)])
+def test_indices_out_of_range(place: tuple[int, ...]) -> None:
+    model = load(model_of(TUPLES % 2))
+    indices = np.zeros((2, 6, 2), np.int64)
+    indices[place] = 4 + (place[-1] == 0)
+    for call in (model.interpret, model.compile(tune="none")):
+        with pytest.raises(
+            IndexOutOfRange, match=rf"has the index {indices[place]} at \[{place[0]}, {place[1]}\]; its"
+        ):
+            call(floats(5, 4, 3), indices)

@@ -1,0 +1,134 @@
+"""Indices that are data in `torch.compile`: which kernels there are, results beside PyTorch, and errors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+
+from pdojo.errors import IndexOutOfRange
+from pdojo.torch import FallbackWarning, explain
+
+F: Any = torch.nn.functional
+
+
+@pytest.fixture(autouse=True)
+def _plain() -> Iterator[None]:
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("error", FallbackWarning)
+        yield
+
+
+def compiled(function: Any, **options: Any) -> Any:
+    return torch.compile(function, backend="pdojo", options={"tune": "none", **options})
+
+
+def kernels(function: Any, *arguments: Any) -> list[str]:
+    """The kernels of a function; PyTorch runs nothing of it."""
+    found = explain(function, *arguments, options={"tune": "none"})
+    assert not found.fallbacks
+    return [kernel.name for kernel in found.kernels]
+
+
+class Embeddings(torch.nn.Module):
+    """The first block of BERT."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = torch.nn.Embedding(50, 24, padding_idx=0)
+        self.places = torch.nn.Embedding(16, 24)
+        self.kinds = torch.nn.Embedding(2, 24)
+        self.norm = torch.nn.LayerNorm(24)
+
+    def forward(self, words: Any, kinds: Any, places: Any) -> Any:
+        return self.norm(self.words(words) + self.kinds(kinds) + self.places(places))
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32], ids=str)
+def test_the_embeddings_of_bert_are_one_kernel(dtype: Any) -> None:
+    model = Embeddings().eval()
+    words, kinds = torch.randint(0, 50, (3, 7), dtype=dtype), torch.randint(0, 2, (3, 7), dtype=dtype)
+    places = torch.arange(7, dtype=dtype)[None]
+    assert kernels(model, words, kinds, places) == ["embedding_add_native_layer_norm"]
+    call = compiled(model, check=True, tune="pass")
+    torch.testing.assert_close(call(words, kinds, places), model(words, kinds, places))
+    for wrong, index in ((50, 50), (-1, -1)):
+        bad = words.clone()
+        bad[2, 1] = wrong
+        with pytest.raises(IndexError, match=rf"has the index {index} at \[2, 1\]; its indices run from 0 to 49$"):
+            call(bad, kinds, places)
+        with pytest.raises(IndexError):
+            model(bad, kinds, places)
+    torch.testing.assert_close(call(words, kinds, places), model(words, kinds, places))
+
+
+X = torch.arange(60.0).reshape(5, 4, 3)
+FUNCTIONS: dict[str, tuple[Callable[[Any, Any], Any], Any, list[str]]] = {
+    "negative": (lambda x, i: x[i] * 2, torch.tensor([[0, -1, 4], [2, 2, -5]]), ["index_mul"]),
+    "int32": (lambda x, i: x[:, i], torch.tensor([-1, 2], dtype=torch.int32), ["index"]),
+    "several": (lambda x, i: x[i, :, i[None]], torch.tensor([-1, 2, 0]), ["index"]),
+    "known beside": (lambda x, i: x[torch.arange(5), i], torch.tensor([-1, 2, 0, 1, 3]), ["index"]),
+    "transposed": (lambda x, i: x[i.T].sum(-1), torch.tensor([[0, -1, 4], [2, 2, -5]]), ["index_sum"]),
+    "part": (lambda x, i: x[i[:, ::2]], torch.tensor([[0, 99, 4], [2, -99, -5]]), ["index"]),
+    "computed": (lambda x, i: x[i + 1], torch.tensor([[0, -1], [2, -6]]), ["add", "index"]),
+    "part of computed": (lambda x, i: x[(i + 1)[:, 1:]], torch.tensor([[9, -1], [9, -6]]), ["add", "index"]),
+    "a scalar": (lambda x, i: torch.index_select(x, 1, i), torch.tensor(3), ["index_select"]),
+    "select": (lambda x, i: torch.index_select(x, -1, i), torch.tensor([1, 0, 2, 2]), ["index_select"]),
+    "gather": (lambda x, i: x.gather(1, i), torch.randint(0, 4, (5, 6, 2)), ["gather"]),
+    "along": (lambda x, i: torch.take_along_dim(x, i, 0), torch.randint(-5, 5, (2, 4, 3)), ["remainder", "gather"]),
+    "take": (lambda x, i: torch.take(x, i), torch.tensor([[0, 59], [-60, -1]]), ["take"]),
+    "argmax": (lambda x, i: x.gather(-1, (x + i).argmax(-1, keepdim=True)), torch.ones(3), ["add_argmax", "gather"]),
+    "of one row": (lambda x, i: F.embedding(i, x[0]), torch.tensor(2), ["embedding"]),
+    "reshaped": (lambda x, i: x[i.view(-1)], torch.tensor([[1, -1], [0, 3]]), ["index"]),
+    "batch": (lambda x, i: x @ x.mT[i], torch.tensor([1, -1, 0, 3, 2]), ["index", "bmm"]),
+    "none": (lambda x, i: x[i], torch.empty((0, 3), dtype=torch.int64), []),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_kernels_and_results(name: str) -> None:
+    function, indices, wanted = FUNCTIONS[name]
+    assert kernels(function, X, indices) == wanted
+    for _ in range(2):
+        torch.testing.assert_close(compiled(function, check=True)(X, indices), function(X, indices))
+
+
+def test_indices_out_of_range() -> None:
+    for function, indices in (
+        (lambda x, i: x[i], torch.tensor([5])),
+        (lambda x, i: x[i], torch.tensor([-6])),
+        (lambda x, i: torch.index_select(x, 0, i), torch.tensor([-1])),
+        (lambda x, i: x.gather(0, i), torch.full((1, 1, 1), 5)),
+        (lambda x, i: torch.take(x, i), torch.tensor([60])),
+        (lambda x, i: x[i + 4] * 2, torch.tensor([0, 1])),
+    ):
+        with pytest.raises(
+            IndexOutOfRange, match=r"^kernel '.*': '.*' has the index -?\d+ at \[[\d, ]+\]; its indices"
+        ):
+            compiled(function)(X, indices)
+        with pytest.raises((IndexError, RuntimeError)):
+            function(X, indices)
+
+
+def test_masks_are_pytorchs() -> None:
+    found = explain(lambda x, i: x[i] * 2, X, X[:, 0, 0] > 7, options={"tune": "none"})
+    assert "index" not in [kernel.name for kernel in found.kernels]
+
+
+def test_gradients_of_embeddings() -> None:
+    model = Embeddings()
+    arguments = torch.randint(0, 50, (2, 4)), torch.randint(0, 2, (2, 4)), torch.arange(4)
+    gradients: list[Any] = []
+    with torch.enable_grad():
+        for call in (compiled(model), model):
+            model.zero_grad()
+            call(*arguments).square().sum().backward()
+            gradients.append([each.grad.clone() for each in model.parameters()])
+    for mine, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
