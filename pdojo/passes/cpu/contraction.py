@@ -46,8 +46,8 @@ from pdojo.passes.cpu.block_plans import (
     times_read,
 )
 from pdojo.passes.cpu.epilogue import absorb_epilogue
+from pdojo.passes.cpu.squares import copy_squares
 from pdojo.passes.cpu.threads import work
-from pdojo.passes.cpu.vectors import copy_squares
 
 MOST_TERMS = 64
 """Greatest number of vector operations of a block's whole sum that is unrolled."""
