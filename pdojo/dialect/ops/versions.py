@@ -105,7 +105,7 @@ def _difference(first: KernelOp, other: KernelOp) -> str | None:
 
 
 def _facts(kernel: KernelOp) -> list[tuple[str, object]]:
-    """What callers see of a kernel, but for the shapes of its arrays."""
+    """The interface of a kernel, but for the shapes of its arrays."""
     types = [t.element_type for t in kernel.body.block.arg_types if is_memref(t)]
     indices = {name: (each.dtype, each.low, each.outside) for name, each in kernel.index_arrays().items()}
     return [
