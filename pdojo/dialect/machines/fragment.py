@@ -15,6 +15,9 @@ from math import prod
 from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
 from pdojo.errors import NotationError, UsageError
 
+MOST_ELEMENTS = 1 << 16
+"""Most elements of an operand: its fragment lists them."""
+
 
 @dataclass(frozen=True)
 class Fragment:
@@ -101,12 +104,14 @@ def fragment(text: str, shape: tuple[int, ...], threads: int) -> Fragment:
         raise UsageError(f"'{text}' is no fragment: {error.args[0]}") from None
     if len(index) != 2:
         raise UsageError(f"'{text}' is no fragment: write two expressions, 'lane, slot'")
-    elements = list(product(*map(range, shape)))
-    slots, rest = divmod(len(elements), threads)
+    count = prod(shape)
+    if count > MOST_ELEMENTS:
+        raise UsageError(f"{count} elements are too many for a fragment; operands have at most {MOST_ELEMENTS}")
+    slots, rest = divmod(count, threads)
     if rest:
-        raise UsageError(f"{len(elements)} elements cannot be shared equally by {threads} threads")
+        raise UsageError(f"{count} elements cannot be shared equally by {threads} threads")
     found: dict[tuple[int, int], tuple[int, ...]] = {}
-    for element in elements:
+    for element in product(*map(range, shape)):
         place = index[0].evaluate(element), index[1].evaluate(element)
         if not (0 <= place[0] < threads and 0 <= place[1] < slots):
             raise UsageError(

@@ -71,6 +71,8 @@ class Header:
     tables: list[tuple[Table, Span]] = field(default_factory=list[tuple[Table, Span]])
     sizes: dict[str, Size] = field(default_factory=dict[str, Size])
     """The sizes that callers give."""
+    is_part: bool = False
+    """Whether the kernel is read for a part of the range of a size."""
 
     @property
     def interface(self) -> list[str]:
@@ -291,7 +293,9 @@ def _shape(cursor: Cursor, header: Header, name: Token) -> tuple[list[Expr], lis
             by = cursor.expect_kind(TokenKind.INTEGER, "the number of a dimension after '^'")
             granule = cursor.expect_kind(TokenKind.INTEGER, "a number of elements") if cursor.accept("*") else None
             swizzles[len(reuse)] = Swizzle(_bounded(cursor, by), 1 if granule is None else _bounded(cursor, granule))
-        reuse.append(_slots(cursor) if cursor.accept(":") else 0)
+        slots = _slots(cursor) if cursor.accept(":") else 0
+        # In a part of a range, a circular buffer may have a slot for each index.
+        reuse.append(0 if header.is_part and 1 < slots >= shape[-1].bounds(())[1] else slots)
     return shape, reuse, swizzles
 
 

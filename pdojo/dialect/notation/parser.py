@@ -126,7 +126,9 @@ class _KernelParser:
         """Declare a size of the present kernel; a given one is a constant until the kernel ends."""
         if header.declarations:
             raise cursor.error("sizes are declared above the arrays")
-        size = self.names.narrowed(parse_size(cursor, header))
+        declared = parse_size(cursor, header)
+        size = self.names.narrowed(declared)
+        header.is_part |= size != declared
         if size is not None:
             header.sizes[size.name] = size
 

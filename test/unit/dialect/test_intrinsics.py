@@ -162,6 +162,10 @@ WARP_MISTAKES = {
         ),
         "fragment of 'b': 6 elements cannot be shared equally by 4 threads",
     ),
+    "too many": (
+        warp_table(PRODUCT.replace("b f32 [2, 2]", "b f32 [2147483647, 2]")),
+        "fragment of 'b': 4294967294 elements are too many for a fragment; operands have at most 65536",
+    ),
     "irregular": (
         warp_table(b="({1}*2+{0}+3)%4, 0", c="({0}+1)%4, {1}"),
         "fragment of 'b': lane 3, slot 0 has element [0, 0]; the elements must be linear in the bits of the "

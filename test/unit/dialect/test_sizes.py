@@ -12,6 +12,7 @@ from pdojo.dialect.notation.parser import parse_notation
 from pdojo.dialect.notation.printer import print_notation
 from pdojo.dialect.ops import PDOJO, KernelOp
 from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import NotationError, UnknownSize, UsageError
 
 ROWS = """\
@@ -136,3 +137,25 @@ def test_a_size_has_no_value_by_itself() -> None:
     expression: Expr = Size("N", 1, 9).expression + 1
     with pytest.raises(UnknownSize, match="'N'"):
         expression.evaluate(())
+
+
+def test_a_circular_buffer_has_a_slot_for_each_index_of_a_small_size() -> None:
+    text = """\
+kernel k(x) -> (y)
+size N in 1..9
+x f32 [N] heap
+y f32 [N] heap
+t f32 [N:N2] heap
+
+N
+| t[{0}] = x[{0}] * 2
+| y[{0}] = t[{0}] + 1
+"""
+    kernel = parsed(text)
+    for size, declared in ((1, "[1]"), (2, "[2]"), (3, "[3:N2]")):
+        known = bound(kernel, {"N": size})
+        assert f"t f32 {declared} heap" in print_notation(known)
+        x = np.arange(size, dtype=np.float32)
+        np.testing.assert_array_equal(interpret(nest_of(known), {"x": x})["y"], x * 2 + 1)
+    with pytest.raises(NotationError, match="has 2 slots for 2 indices"):
+        parsed(text.replace("size N in 1..9\n", "").replace("[N", "[2").replace("\nN\n", "\n2\n"))
