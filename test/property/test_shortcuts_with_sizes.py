@@ -88,6 +88,8 @@ ROWS: Sequence[Way] = (
     (("2 where (N//2-{a} >= 1)", "2"), "{a}*2+{b}"),
     (("2 where (N%3-{a} >= 1)",), "{a}+N//3*3"),
 )
+OTHER_ROWS: Sequence[Way] = ((("N",), "{a}"), (("(N+1)",), "{a}"), (("4",), "{a}"), (("M",), "{a}"))
+"""Rows that statements of one program may have side by side: a dimension then has several extents."""
 COLUMNS: Sequence[Way] = ((("M",), "{a}"), (("3",), "{a}"), ((), "0"))
 AGAIN: Sequence[Way] = ((("N",), ""), (("M",), ""), (("2",), ""), (("2 where (N//2-{a} >= 1)",), ""))
 
@@ -101,7 +103,8 @@ def a_like_body(random: Random, depth: int, ways: Sequence[Way], known: Sequence
         return [random.choice([f"{element} = x[0]", f"{element} += x[0]", reading, reading])]
     lines: list[str] = []
     for _ in range(random.choice([1, 2]) if len(ways) > 1 else random.choice([1, 2, 3])):
-        (heads, index), *rest = ways
+        first, *rest = ways
+        heads, index = random.choice(OTHER_ROWS) if first in OTHER_ROWS and random.random() < 0.3 else first
         names = {"{a}": f"{{{depth}}}", "{b}": f"{{{depth + 1}}}"}
         for name, value in names.items():
             heads, index = tuple(h.replace(name, value) for h in heads), index.replace(name, value)
