@@ -19,8 +19,8 @@ from pdojo.onnx.scope import Item
 from pdojo.onnx.stages import Body, Frame
 
 AT_RUN_TIME = frozenset(
-    "Compress Gather GatherElements GatherND Range ReverseSequence RoiAlign RotaryEmbedding Scatter ScatterElements "
-    "ScatterND Slice TensorScatter".split()
+    "Compress Range ReverseSequence RoiAlign RotaryEmbedding Scatter ScatterElements ScatterND Slice "
+    "TensorScatter".split()
 )
 """Operators that NumPy computes if an operand that their lowering must know is computed.
 

@@ -571,7 +571,7 @@ def test_results_that_are_inputs_or_constants_are_copies() -> None:
 
 EXPLAINED = {
     "a branch": (BRANCH, "node 'y' (If); its condition is computed when the model runs"),
-    "the greatest": (TOPK, "node 'g' (GatherElements); no kernel takes its operand 'i', which is computed"),
+    "the greatest": (SCATTER, "node 's' (ScatterElements); no kernel takes its operand 'i', which is computed"),
     "places": (NONZERO, "node 'p' (NonZero); no kernel is known for this operator"),
     "later nodes": (NONZERO, "later nodes; made for the shape of 'p'"),
     "a computed shape": (RESHAPE, "later nodes; made for the value of 'i', for node 'r' (Reshape)"),
@@ -621,7 +621,11 @@ def branch(result: str) -> str:
 
 
 REFUSED: dict[str, tuple[str, Arrays, str]] = {
-    "an index beyond an axis": (EMBEDDING, [np.full((2, 3), 9), f32(9, 4)], r"node 'e' \(Gather\): NumPy cannot"),
+    "an index beyond an axis": (
+        EMBEDDING,
+        [np.full((2, 3), 9), f32(9, 4)],
+        r"kernel 'gather_neg': '\w+' has the index 9 at \[0, 0\]",
+    ),
     "a condition of two elements": (
         branch("b = Neg (x)").replace("bool c", "bool[2] c"),
         [f32(2), np.array([True, False])],
@@ -667,7 +671,7 @@ def test_what_is_refused_is_named(case: str) -> None:
 
 
 def test_models_with_steps_are_no_single_graph() -> None:
-    message = r"^node 'g' \(GatherElements\): no kernel takes its operand 'i'.*; `explain` tells more$"
-    for action in (load(model_of(TOPK)).specialise, load(model_of(TOPK)).compile(tune="none").prepare):
+    message = r"^node 's' \(ScatterElements\): no kernel takes its operand 'i'.*; `explain` tells more$"
+    for action in (load(model_of(SCATTER)).specialise, load(model_of(SCATTER)).compile(tune="none").prepare):
         with pytest.raises(UnsupportedNode, match=message):
-            action(f32(2, 8))
+            action(f32(5), f32(2))
