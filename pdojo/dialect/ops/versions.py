@@ -101,7 +101,7 @@ def _difference(first: KernelOp, other: KernelOp) -> str | None:
         size.name: size.low for k in (first, other) for size in k.known_sizes().values() if size.low == size.high
     }
     shapes = (_shapes(each, constants) for each in (first, other))
-    return next(found, None) or (None if next(shapes) == next(shapes) else "shapes")
+    return next(found, None) or (None if next(shapes) == next(shapes) else "shapes or ranges of indices")
 
 
 def _facts(kernel: KernelOp) -> list[tuple[str, object]]:
@@ -121,8 +121,9 @@ def _facts(kernel: KernelOp) -> list[tuple[str, object]]:
 
 
 def _shapes(kernel: KernelOp, constants: Mapping[str, int]) -> list[list[str]]:
-    """The shapes of the interface's arrays, for known values of some sizes."""
+    """The shapes of the interface's arrays, and the greatest indices, for known values of some sizes."""
     sizes = [size.expression for size in kernel.known_sizes().values()]
     maps = () if kernel.arg_extents is None else kernel.arg_extents.data
     shapes = ([from_affine(e, (), (), sizes) for e in each.data.results] for each in maps)
-    return [[with_sizes(extent, constants).render(str) for extent in shape] for shape in shapes]
+    rows = [*shapes, [each.last for each in kernel.index_arrays().values()]]
+    return [[with_sizes(each, constants).render(str) for each in row] for row in rows]

@@ -142,9 +142,10 @@ def test_malformed_versions_are_refused_where_they_stand(line: str, message: str
     ("old", "new", "what"),
     [
         ("f32", "f64", "element types"),
-        ("x f32 [N, (M+1)]", "x f32 [N, (M+2)]", "shapes"),
+        ("x f32 [N, (M+1)]", "x f32 [N, (M+2)]", "shapes or ranges of indices"),
         ("size M in 4..16 multiple 4", "size M in 4..16 multiple 2", ""),
         ("kernel rows_2(x) -> (y)", "kernel rows_2(x, y) -> (y)", "intents"),
+        ("s f32 [N] heap\n\nN", "s f32 [N] heap\n\n40 where ({0} < N)", ""),
     ],
 )
 def test_versions_have_one_interface(old: str, new: str, what: str) -> None:
@@ -155,6 +156,15 @@ def test_versions_have_one_interface(old: str, new: str, what: str) -> None:
         return
     with pytest.raises(NotationError, match=f"the {what} of version 'rows_2' are not those of 'rows_1'"):
         parse_module(text)
+
+
+def test_versions_have_one_range_of_indices() -> None:
+    head = "kernel f_{}(i, x) -> (y)\nsize N in {}\ni i64 [4] heap in 0..{}\nx f32 [N] heap\ny f32 [4] heap\n\n"
+    body = "4 y[{0}] = x[i[{0}]]\n\n"
+    first = head.format(1, "9..9", 8) + body
+    parse_module(f"{first}{head.format(2, '1..20', 'N-1')}{body}versions f = f_1, f_2\n")
+    with pytest.raises(NotationError, match="the shapes or ranges of indices of version 'f_2' are not"):
+        parse_module(f"{first}{head.format(2, '5..20', '4')}{body}versions f = f_1, f_2\n")
 
 
 def test_versions_without_sizes_are_refused() -> None:
