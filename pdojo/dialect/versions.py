@@ -9,7 +9,6 @@ from pdojo.dialect.notation.parser import parse_notation
 from pdojo.dialect.notation.printer import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import assign_ids, ids_of, nest_of
-from pdojo.dialect.view.nest import Scope
 
 
 def narrowed(kernel: KernelOp, ranges: Mapping[str, range]) -> KernelOp:
@@ -21,9 +20,13 @@ def narrowed(kernel: KernelOp, ranges: Mapping[str, range]) -> KernelOp:
     (found,) = parse_notation(print_notation(kernel), f"kernel '{kernel.sym_name.data}'", ranges)
     assign_ids(found, ids_of(kernel))
     canonicalize(found)
-    for scope in nest_of(found).scopes:
-        if any(guard.bounds(scope.extents)[1] < 0 for guard in scope.guard):
-            _erase(scope)
+    nest = nest_of(found)
+    idle = {leaf for s in nest.scopes if any(g.bounds(s.extents)[1] < 0 for g in s.guard) for leaf in s.leaves}
+    for scope in nest.scopes:
+        around = scope.parent
+        if idle.issuperset(scope.leaves) and (around is None or not idle.issuperset(around.leaves)):
+            scope.op.detach()
+            scope.op.erase()
     return found
 
 
@@ -33,11 +36,3 @@ def version_of(kernel: KernelOp, version: KernelOp) -> KernelOp:
     found = narrowed(kernel, ranges)
     found.sym_name = version.sym_name
     return found
-
-
-def _erase(scope: Scope) -> None:
-    """Erase a scope, and the scopes around it that have nothing else."""
-    outermost = next((each for each in scope.chain if len(each.leaves) == len(scope.leaves)), scope)
-    if outermost.op.parent is not None:
-        outermost.op.detach()
-        outermost.op.erase()

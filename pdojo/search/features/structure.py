@@ -149,13 +149,17 @@ def _strides(nest: Nest, counts: _Counts, shapes: _Shapes) -> _Named:
         for access in leaf.accesses if leaf.chain else ():
             index, shape = physical_index(access, leaf.chain), shapes[access.array.buffer]
             stride, steps = _steps(index, shape, leaf.depth, byte_width(access.array.dtype))
+            # Neither distance is known before the code runs.
+            stride = Stride.IRREGULAR if stride is Stride.LOOKED_UP else stride
             classes["stores" if access is leaf.output else "loads"][stride] += n
             every += n
             for near, step in enumerate(steps):
                 distances[near] += n * step
     for kind, found in classes.items():
         some = max(1, sum(found.values()))
-        yield from ((f"{kind}.{stride.value}", found[stride] / some) for stride in Stride)
+        yield from (
+            (f"{kind}.{stride.value}", found[stride] / some) for stride in Stride if stride is not Stride.LOOKED_UP
+        )
     yield from ((f"stride.{near}", distance / every) for near, distance in enumerate(distances))
 
 

@@ -82,7 +82,7 @@ def test_what_cannot_be_written_is_known_before(
 
 def test_a_folder_for_several_kernels_is_tried(tmp_path: Path) -> None:
     class Named:
-        slug = "softmax"
+        slug, family = "softmax", ""
 
     subjects = [Named(), Named()]
     with pytest.raises(UsageError, match=f"cannot write to the folder '{UNWRITABLE}'"):

@@ -406,7 +406,7 @@ def test_a_kernel_that_fails_leaves_the_others(
 
 def test_names_of_files_differ(tmp_path: Path) -> None:
     class Named:
-        slug = "softmax"
+        slug, family = "softmax", ""
 
     targets = Targets.of(str(tmp_path), None, None, [Named(), Named()])  # pyright: ignore[reportArgumentType]
     assert targets.names == ("softmax", "softmax-2")

@@ -79,6 +79,11 @@ ELSEWHERE = {
         (name, "of the lanes of"): "layouts of the kernel's own buffers change; strides of callers' arrays have sizes"
         for name in ("swap_dims", "tile_dim", "collapse_dims", "pad_dim", "unpad_dim", "materialize_dims")
     },
+    **{
+        (name, "looks up the lane number"): "no game starts with vectors that store so, and no layout makes them"
+        for name in ("async_copy", "swap_dims", "tile_dim", "collapse_dims", "pad_dim", "unpad_dim", "materialize_dims")
+    },
+    ("*", "an index would run"): "the witness of another reason, which the cases of drop_guard show",
     ("unroll", " has no "): "every machine has unrolled scopes",
     ("unstage", "is indexed by"): "a copy nest that is a loop would index the registers already",
 }

@@ -207,6 +207,24 @@ def test_scopes_without_iterations_are_left_out() -> None:
     assert len(nest_of(only_tiles).leaves) == len(nest_of(kernel).leaves)
 
 
+def test_scopes_of_which_all_children_are_left_out_are_left_out() -> None:
+    text = """\
+kernel k(x) -> (y)
+size N in 1..40
+x f32 [N] heap
+y f32 [N] heap
+
+N y[{0}] = x[{0}]
+2
+| 3 where (N//32-{1} >= 1) y[{1}] = x[{1}] * 2
+| 3 where (N//16-{1} >= 1) y[{1}] = x[{1}] * 3
+"""
+    (kernel,) = parse_notation(text)
+    narrow = narrowed(kernel, {"N": range(1, 16)})
+    narrow.verify()
+    assert print_notation(narrow).endswith("\n\nN y[{0}] = x[{0}]\n")
+
+
 def test_a_part_outside_of_the_range_is_refused() -> None:
     (kernel,) = parse_notation(ROWS)
     for part in ({"N": range(30, 42)}, {"M": range(4, 7)}, {"K": range(1, 2)}, {"N": range(3, 3)}):
