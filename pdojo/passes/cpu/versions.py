@@ -55,7 +55,7 @@ def _few_rows(leaf: Leaf, own: Sequence[Sequence[Scope]]) -> dict[str, range]:
 
 
 def _small(leaf: Leaf) -> dict[str, range]:
-    """The part in which all loops of a product have few iterations."""
+    """The part in which all loops of a product have few iterations, if several of them depend on sizes."""
     found: dict[str, range] = {}
     for scope in leaf.chain:
         size = _open_size(scope)
@@ -63,7 +63,7 @@ def _small(leaf: Leaf) -> dict[str, range]:
         if not part and scope.extent > 2 * SMALL:
             return {}
         found |= part
-    return found
+    return found if len(found) > 1 else {}
 
 
 def _open_size(scope: Scope) -> Size | None:
