@@ -56,8 +56,8 @@ class VersionedKernel:
 
     def version(self, arrays: Sequence[AnyArray], named: Mapping[str, AnyArray]) -> Version:
         """The version for arrays. Raises UsageError with the last version's reason if there is none."""
-        shapes = {name: value if isinstance(value, int) else np.shape(value) for name, value in named.items()}
-        key = (*map(np.shape, arrays), *shapes.items())
+        sizes = {size.name for size in self.versions[-1].sizes}
+        key = (*map(np.shape, arrays), *((n, int(v) if n in sizes else np.shape(v)) for n, v in named.items()))
         if key not in self._known:
             self._known[key] = self._found(arrays, named)
         return self._known[key]

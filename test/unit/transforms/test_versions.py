@@ -251,6 +251,26 @@ def test_a_call_runs_the_first_version_for_its_sizes() -> None:
         np.testing.assert_allclose(y, expected(x, columns), rtol=1e-5, atol=1e-5)
 
 
+def test_sizes_that_no_shape_gives_are_given_by_name() -> None:
+    text = """\
+kernel f(x) -> (y)
+size N in 1..8
+x f32 [8] heap
+y f32 [8] heap
+
+8 y[{0}] = 0
+N y[{0}] = x[{0}]
+"""
+    module = parse_module(text)
+    divide(module, kernel_in(module, "f"), Move.parse("split_range@N{at=4}"))
+    kernel = pdojo.compile(text_of(module))
+    assert isinstance(kernel, VersionedKernel)
+    x = np.ones(8, np.float32)
+    for size, name in ((np.int64(3), "f_1"), (np.int64(5), "f_2"), (4, "f_2"), (2, "f_1")):
+        assert kernel.version((x,), {"N": size}).kernel.name == name
+        assert kernel(x, N=size).sum() == size
+
+
 @pytest.mark.parametrize("shape", [(41, 9), (3, 6), (3,)])
 def test_a_call_with_sizes_of_no_version_is_refused(shape: tuple[int, ...]) -> None:
     kernel = pdojo.compile(text_of(divided(("rows", "split_range@N{at=32}"))))
