@@ -16,6 +16,10 @@ from pdojo.dialect.affine import Size
 from pdojo.errors import UsageError
 
 
+MOST_KNOWN = 1 << 12
+"""Most combinations of shapes whose version is remembered."""
+
+
 class Version(NamedTuple):
     """A version as a callable, and the sizes that calls of it determine."""
 
@@ -58,9 +62,12 @@ class VersionedKernel:
         """The version for arrays. Raises UsageError with the last version's reason if there is none."""
         sizes = {size.name for size in self.versions[-1].sizes}
         key = (*map(np.shape, arrays), *((n, int(v) if n in sizes else np.shape(v)) for n, v in named.items()))
-        if key not in self._known:
-            self._known[key] = self._found(arrays, named)
-        return self._known[key]
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            found = self._known[key] = self._found(arrays, named)
+        return found
 
     def _found(self, arrays: Sequence[AnyArray], named: Mapping[str, AnyArray]) -> Version:
         for version in self.versions:
