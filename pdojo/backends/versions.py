@@ -15,7 +15,6 @@ from pdojo.backends.calling.arrays import AnyArray, Parameter, parameters_at
 from pdojo.dialect.affine import Size
 from pdojo.errors import UsageError
 
-
 MOST_KNOWN = 1 << 12
 """Most combinations of shapes whose version is remembered."""
 
