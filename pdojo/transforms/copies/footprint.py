@@ -151,8 +151,8 @@ def box_copy(site: Scope, accesses: Sequence[Placed]) -> Copy | Reason:
             index[-1] = base + var(depth + len(extents))
             extents.append(extent)
     around = (*outside, *extents)
-    for e, whole in zip(index, array.shape, strict=True):
-        guards += [g for g in (e, const(whole - 1) - e) if g.bounds(around)[0] < 0]
+    for e, whole in zip(index, array.buffer.extents, strict=True):
+        guards += [g for g in (e, whole - 1 - e) if g.bounds(around)[0] < 0]
     wide = [d for d, (e, base) in enumerate(zip(index, bases, strict=True)) if e != base]
     for _, access in accesses:
         if any(access.index[d] != base for d, base in enumerate(bases) if d not in wide):

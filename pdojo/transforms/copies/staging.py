@@ -404,16 +404,20 @@ class StageIn(Staging):
 
     def only_reads(self, copy: Copy) -> bool:
         """True for an input that the copy nest certainly accesses within its extents."""
-        ranges = (e.bounds(copy.around) for e in copy.index)
-        within = all(low >= 0 and high < n for (low, high), n in zip(ranges, copy.source.shape, strict=True))
+        rows = list(zip(copy.index, copy.source.buffer.extents, strict=True))
+        within = all(room.bounds(copy.around)[0] >= 0 for e, n in rows for room in (e, n - 1 - e))
         return copy.source.intent is Intent.IN and within
 
     def beyond(self, after: Program, site: Scope, copy: Array) -> Reason | None:
         """The reason why the copy nest, without some guards of the scope, exceeds the array; None if it does not."""
         leaf = next(leaf for leaf in after.nest.writers[copy.name] if after.nest.by_id[site.id] not in leaf.chain)
         (access,) = leaf.reads
-        for expression, extent in zip(access.index, access.array.shape, strict=True):
+        for expression, sized in zip(access.index, access.array.buffer.extents, strict=True):
+            extent = sized.bounds(())[1]
             low, high = index_bounds(leaf, expression, extent)
+            if low >= 0 and sized.terms:
+                # The index that is as far from the greatest extent as this one is from the present one.
+                high = index_bounds(leaf, expression - sized + extent, extent)[1]
             if low < 0 or high >= extent:
                 return Reason(
                     f"the copy nest would access {describe_access(access)} from {low} to {high}: it lacks "

@@ -157,3 +157,50 @@ def test_loops_of_other_sizes_are_not_joined() -> None:
     )
     with pytest.raises(IllegalMove):
         game(text).apply("join_scopes@t:0")
+
+
+STENCIL = """\
+kernel stencil(x) -> (y)
+size H in 4..17
+x f32 [H, (H+3)] heap
+y f32 [(H-2), (H+1)] heap
+t f32 [(H-2), (H+1)] heap
+
+(H-2) (H+1)
+| t[{0},{1}] = 0
+| 3 3 t[{0},{1}] += x[{0}+{2},{1}+{3}]
+(H-2) (H+1) y[{0},{1}] = t[{0},{1}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("move", "wanted"),
+    [
+        ("stage_in@t#1:0{array=x location=heap form=box}", "H (H+3) x_in[{0},{1}] = x[{0},{1}]"),
+        (
+            "stage_in@t#1:1{array=x location=heap form=box}",
+            "3 where (H-{0}-{1} >= 1) (H+3) x_in[{0},{1},{2}] = x[{0}+{1},{2}]",
+        ),
+    ],
+)
+def test_boxes_end_where_the_array_ends(move: str, wanted: str) -> None:
+    played = game(STENCIL)
+    played.apply(move)
+    assert wanted in tree(played)
+
+
+def test_listed_boxes_can_be_made() -> None:
+    played = game("""\
+kernel k(x) -> (y)
+size M in 1..20
+x f32 [M, 12] heap
+y f32 [M, 8] heap
+
+M 8
+| y[{0},{1}] = 0
+| 6 2 y[{0},{1}] += x[{0},{2}*2+{3}]
+""")
+    boxes = [move for move in played.moves("stage_in") if dict(move.params).get("form") == "box"]
+    assert boxes
+    for move in boxes:
+        assert apply(played.program, move).program.kernel
