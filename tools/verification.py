@@ -22,7 +22,7 @@ from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.semantics.oracle import check_valid, equivalent
 from pdojo.dialect.semantics.oracle.instances import INSTANCE_LIMIT, count_instances
-from pdojo.dialect.sizes import probes
+from pdojo.dialect.sizes import probes, spelled
 from pdojo.dialect.versions import version_of
 from pdojo.dialect.view.build import nest_of, nest_on
 from pdojo.dialect.view.nest import Nest
@@ -69,7 +69,7 @@ def verify_meaning(before: ModuleOp, after: ModuleOp, games: Mapping[str, Game],
                     said = _Verification(first, *nests, machine).run(None, None)
                     sys.stderr.write(f"{said} at {values}\n")
                 continue
-            tuned = nest_of(kernels[each]) if game is None else nest_on(kernels[each], game.machine)
+            tuned = _nest(kernels[each], None if game is None else game.machine)
             said = _Verification(plain, nest_of(plain), tuned, machine).run(game, _source(chunk))
             sys.stderr.write(f"{said}\n")
 
@@ -85,7 +85,7 @@ def _at_values(*kernels: KernelOp) -> Iterator[tuple[str, KernelOp, KernelOp]]:
     """
     found: dict[str, list[KernelOp]] = {}
     for values in probes([*kernels[0].known_sizes().values()]):
-        at = ", ".join(f"{name} = {value}" for name, value in values.items())
+        at = spelled(values)
         pair = [bound(kernel, values) for kernel in kernels]
         if not found or max(count_instances(nest_of(one)) for one in pair) <= INTERPRETED:
             found[at] = pair

@@ -83,6 +83,11 @@ def telling_sizes(guards: frozenset[Expr]) -> dict[Size, int]:
     return found
 
 
+def spelled(values: Mapping[str, int]) -> str:
+    """Values of sizes for people: `N = 4, M = 8`."""
+    return ", ".join(f"{name} = {value}" for name, value in values.items())
+
+
 def shape_for(extents: Sequence[Expr], values: Mapping[str, int]) -> tuple[int, ...]:
     """The shape of an array for given sizes."""
     return tuple([with_sizes(extent, values).constant for extent in extents])

@@ -71,7 +71,13 @@ from pdojo.dialect.rules.streams import region_limits, streams_of
 from pdojo.dialect.rules.tensor import available, match
 from pdojo.dialect.syntax import names_of
 from pdojo.dialect.verification.mappings import misplaced_mapping
-from pdojo.dialect.verification.statements import async_problem, folded_lanes, index_bounds, swizzled_lanes
+from pdojo.dialect.verification.statements import (
+    async_problem,
+    bounds_within,
+    folded_lanes,
+    index_bounds,
+    swizzled_lanes,
+)
 from pdojo.dialect.verification.structure import constancy_problem, swizzle_problem
 from pdojo.dialect.view.binding import binding_nests, binding_problem, constants_of, dependence
 from pdojo.dialect.view.build import nest_of

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pdojo_tools.programs import load_named, machine_for
 
+from pdojo.api.programs import Named
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
@@ -51,31 +52,30 @@ def is_model(program: str) -> bool:
     return program.endswith(".onnx")
 
 
-def task_of(title: str, given: argparse.Namespace, host: Machine | None = None) -> TuningTask:
-    """The one task that a word of the command line names. Raises PdojoError for a bad kernel or trace.
-
-    `host` replaces the machine of that name.
-    """
+def task_of(title: str, given: argparse.Namespace) -> TuningTask:
+    """The one task that a word of the command line names. Raises PdojoError for a bad kernel or trace."""
     found = load_named(title, given.kernel, shape=given.shape, dtype=given.dtype)
-    machine = machine_for(found.kernel, given.machine, given.threads, host, trust=given.trust_machine)
+    machine = machine_for(found.kernel, given.machine, given.threads, trust=given.trust_machine)
+    return _task(found, machine, given)
+
+
+def _task(found: Named, machine: Machine, given: argparse.Namespace) -> TuningTask:
     trace = None if given.trace is None else Trace.load(given.trace)
     begun = make_moves(assume_alignment(found.kernel, given.align, trace), machine, None, trace)
     return TuningTask(found.title, found.workload, begun, found.source, given.expert, trace)
 
 
 def _kernel_tasks(title: str, given: argparse.Namespace, host: Machine | None) -> list[TuningTask]:
-    """A task for each version of a kernel: the file's, or those that the expert pass advises."""
-    if given.trace is not None or given.expert == "none":
-        return [task_of(title, given, host)]
-    found = load_named(title, given.kernel, shape=given.shape, dtype=given.dtype, has_versions=True)
+    """The task of a kernel, or one for each version: the file's, or those that the expert pass advises."""
+    is_whole = given.trace is not None or given.expert == "none"
+    found = load_named(title, given.kernel, shape=given.shape, dtype=given.dtype, has_versions=not is_whole)
     machine = machine_for(found.kernel, given.machine, given.threads, host, trust=given.trust_machine)
-    versions = found.versions or advised_versions(found.kernel, machine)
+    versions = None if is_whole else found.versions or advised_versions(found.kernel, machine)
     if versions is None:
-        return [task_of(title, given, host)]
+        return [_task(found, machine, given)]
     tasks: list[TuningTask] = []
     for nest in versions.nests:
         begun = make_moves(assume_alignment(nest.kernel, given.align), machine, None)
         ranges = ", ".join(f"{s.name} {s.low}..{s.high}" for s in nest.sizes.values())
-        title = f"{nest.name} ({ranges})"
-        tasks.append(TuningTask(title, None, begun, None, given.expert, family=versions.name))
+        tasks.append(TuningTask(f"{nest.name} ({ranges})", None, begun, None, given.expert, family=versions.name))
     return tasks

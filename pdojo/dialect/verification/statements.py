@@ -119,6 +119,18 @@ def index_bounds(leaf: Leaf, expression: Expr, extent: int) -> tuple[int, int]:
     return (0, extent - 1) if found is None else found
 
 
+def bounds_within(leaf: Leaf, expression: Expr, extent: Expr) -> tuple[int, int]:
+    """`index_bounds` for an extent that may depend on sizes.
+
+    The greatest value is then as far from the greatest extent as the index may be from the present one.
+    """
+    greatest = extent.bounds(())[1]
+    low, high = index_bounds(leaf, expression, greatest)
+    if low >= 0 and not extent.is_constant:
+        high = index_bounds(leaf, expression - extent + greatest, greatest)[1]
+    return low, high
+
+
 def _verify_lookups(leaf: Leaf) -> None:
     """Check that all tables and arrays of indices have the entries that a statement and its guards look up."""
     for found in lookups_in((*leaf.expressions, *leaf.guards)):
@@ -143,12 +155,9 @@ def _verify_bounds(
 ) -> None:
     """Check one index of an access, which messages show as `access`, to an array with these extents."""
     sized, extent = extents[dimension], extents[dimension].bounds(())[1]
-    low, high = index_bounds(leaf, expression, extent)
-    if low >= 0 and not sized.is_constant:
-        # The index that is as far from the greatest extent as this one is from the present one.
-        high = index_bounds(leaf, expression - sized + extent, extent)[1]
-        if high >= extent:
-            _fail_beyond(leaf, f"access {access}", f"dimension {dimension} of '{array}'", sized, expression, high)
+    low, high = bounds_within(leaf, expression, sized)
+    if low >= 0 and high >= extent and not sized.is_constant:
+        _fail_beyond(leaf, f"access {access}", f"dimension {dimension} of '{array}'", sized, expression, high)
     if low < 0 or high >= extent:
         fail(
             leaf.op,

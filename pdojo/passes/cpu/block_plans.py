@@ -9,7 +9,7 @@ from math import prod
 
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.rules.lanes import Stride, lane_stride, linear_address
+from pdojo.dialect.rules.lanes import linear_address
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.contraction import (
@@ -23,6 +23,7 @@ from pdojo.passes.common.contraction import (
     tiles_of,
     uses,
 )
+from pdojo.passes.cpu.squares import runs_along
 from pdojo.passes.cpu.threads import balance
 
 FEW_APART = 4
@@ -86,12 +87,10 @@ def block_plans(builder: PassBuilder, shape: ContractionShape) -> list[BlockPlan
         for columns in shape.own[panel]:
             lengths = _lengths(builder, leaf, columns.extent)
             sharing = others[0] if others else ()
-            is_near = _is_near(leaf, columns, vector) or (
-                is_bound(leaf, vector) and _is_contiguous(leaf.output, columns)
-            )
+            is_near = _is_near(leaf, columns, vector) or (is_bound(leaf, vector) and runs_along(leaf.output, columns))
             if not sharing and not is_near:
                 continue
-            if not _is_contiguous(vector, columns) and sharing and not can_pack(leaf, vector):
+            if not runs_along(vector, columns) and sharing and not can_pack(leaf, vector):
                 continue
             for rows in sharing or [None]:
                 for lanes in lengths:
@@ -110,14 +109,10 @@ def _lengths(builder: PassBuilder, leaf: Leaf, extent: int) -> list[int]:
     return [n for n in reversed(fitting) if n == longest or (split and longest * width > split <= n * width)]
 
 
-def _is_contiguous(access: Access, columns: Scope) -> bool:
-    return lane_stride(access.index, access.array.shape, columns.depth) is Stride.CONTIGUOUS
-
-
 def _is_near(leaf: Leaf, columns: Scope, vector: Access) -> bool:
     """True if lanes along the columns store whole vectors and read elements at most `FEW_APART` apart."""
     step = linear_address(vector.index, vector.array.shape).coefficient(columns.depth)
-    return _is_contiguous(leaf.output, columns) and 0 < step <= FEW_APART
+    return runs_along(leaf.output, columns) and 0 < step <= FEW_APART
 
 
 def _sized(
@@ -130,8 +125,8 @@ def _sized(
     outer = [s for s in shape.spatial if s not in (rows, columns)]
     others = [s.extent for s in outer]
     line = lanes * byte_width(leaf.output.array.dtype)
-    overhead = machine.cpu.store_vector if _is_contiguous(leaf.output, columns) else machine.cpu.store_lane * lanes
-    apart = not _is_contiguous(access, columns)
+    overhead = machine.cpu.store_vector if runs_along(leaf.output, columns) else machine.cpu.store_lane * lanes
+    apart = not runs_along(access, columns)
     vector = max(machine.cpu.pack_vector, _load_in_place(machine, leaf, access, line, VECTORS[1]))
     packing = columns.extent * steps * (machine.cpu.pack_lane if apart else vector / lanes)
     packing *= prod(others[: copies_of(outer, access)])

@@ -16,7 +16,7 @@ def use_lines(builder: PassBuilder, identifier: str) -> None:
     if leaf.parent is None or leaf.parent.mapping is not Mapping.VECTOR or len(leaf.chain) < 3:
         return
     gathered = [a for a in leaf.reads if lane_stride(a.index, a.array.shape, leaf.parent.depth) is Stride.STRIDED]
-    rows = next((s for s in reversed(leaf.chain[:-1]) if any(_runs_along(a, s) for a in gathered)), None)
+    rows = next((s for s in reversed(leaf.chain[:-1]) if any(runs_along(a, s) for a in gathered)), None)
     if rows is None:
         return
     line = builder.game.machine.cache_line // byte_width(gathered[0].array.dtype)
@@ -49,9 +49,9 @@ def copy_squares(builder: PassBuilder, identifier: str) -> bool:
     """
     leaf = builder.leaf(identifier)
     lanes = leaf.chain[-1]
-    if not is_copy(leaf) or lanes.mapping is not Mapping.VECTOR or lanes.guard or _runs_along(leaf.reads[0], lanes):
+    if not is_copy(leaf) or lanes.mapping is not Mapping.VECTOR or lanes.guard or runs_along(leaf.reads[0], lanes):
         return False
-    rows = next((s for s in reversed(leaf.chain[:-1]) if _runs_along(leaf.reads[0], s)), None)
+    rows = next((s for s in reversed(leaf.chain[:-1]) if runs_along(leaf.reads[0], s)), None)
     if rows is None or rows.extent < lanes.extent or rows.mapping is not Mapping.SEQUENTIAL:
         return False
     return builder.transact(lambda: _square(builder, identifier, rows.id, lanes.extent))
@@ -67,5 +67,6 @@ def _square(builder: PassBuilder, identifier: str, rows: str, size: int) -> None
     builder.make("unroll", f"%{inner}", why)
 
 
-def _runs_along(access: Access, scope: Scope) -> bool:
+def runs_along(access: Access, scope: Scope) -> bool:
+    """Whether a scope accesses neighbouring elements."""
     return lane_stride(access.index, access.array.shape, scope.depth) is Stride.CONTIGUOUS

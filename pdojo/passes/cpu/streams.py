@@ -13,12 +13,13 @@ from math import prod
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.hints import streaming_misfit
-from pdojo.dialect.rules.lanes import Stride, lane_stride, linear_address
+from pdojo.dialect.rules.lanes import linear_address
 from pdojo.dialect.view.nest import Access, Leaf, Scope, leaves_of
 from pdojo.dialect.view.nodes import is_plain
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.loops import jam, tile
 from pdojo.passes.cpu.cost_model import cycles
+from pdojo.passes.cpu.squares import runs_along
 
 NONE = "none"
 STREAMS = 4
@@ -221,7 +222,7 @@ def _is_vector(leaf: Leaf, access: Access) -> bool:
     lanes = leaf.parent
     if lanes is None or lanes.mapping is not Mapping.VECTOR:
         return False
-    return lane_stride(access.index, access.array.shape, lanes.depth) is Stride.CONTIGUOUS
+    return runs_along(access, lanes)
 
 
 def _is_large_input(builder: PassBuilder, access: Access) -> bool:

@@ -9,7 +9,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.oracle import IntegerSetOracle, Oracle
 from pdojo.dialect.semantics.oracle.compare import DEFAULT_SEEDS
 from pdojo.dialect.semantics.oracle.instances import INSTANCE_LIMIT, count_instances
-from pdojo.dialect.sizes import probes
+from pdojo.dialect.sizes import probes, spelled
 from pdojo.dialect.versions import narrowed
 from pdojo.dialect.view.build import nest_on
 from pdojo.dialect.view.nest import Nest
@@ -71,7 +71,7 @@ def _at_sizes(tuning: ScheduledKernel, limit: int) -> Verification:
         # Narrowed first, which leaves out scopes without iterations, such as those of tiles that are larger.
         part = {name: range(value, value + 1) for name, value in values.items()}
         nests = _nests(tuning.game, *(bound(narrowed(each, part), values) for each in (tuning.before, tuning.after)))
-        at = ", ".join(f"{name} = {value}" for name, value in values.items())
+        at = spelled(values)
         if _instances(*nests) > limit or at in compared:
             continue
         compared.append(at)

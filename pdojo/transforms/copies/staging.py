@@ -30,6 +30,7 @@ from pdojo.transforms.api import (
     Scope,
     Stride,
     Transformation,
+    bounds_within,
     byte_width,
     common_depth,
     conditions_of,
@@ -39,7 +40,6 @@ from pdojo.transforms.api import (
     fault,
     foresee,
     fresh_id,
-    index_bounds,
     is_full,
     is_special,
     is_used,
@@ -413,12 +413,8 @@ class StageIn(Staging):
         leaf = next(leaf for leaf in after.nest.writers[copy.name] if after.nest.by_id[site.id] not in leaf.chain)
         (access,) = leaf.reads
         for expression, sized in zip(access.index, access.array.buffer.extents, strict=True):
-            extent = sized.bounds(())[1]
-            low, high = index_bounds(leaf, expression, extent)
-            if low >= 0 and sized.terms:
-                # The index that is as far from the greatest extent as this one is from the present one.
-                high = index_bounds(leaf, expression - sized + extent, extent)[1]
-            if low < 0 or high >= extent:
+            low, high = bounds_within(leaf, expression, sized)
+            if low < 0 or high >= sized.bounds(())[1]:
                 return Reason(
                     f"the copy nest would access {describe_access(access)} from {low} to {high}: it lacks "
                     "guards that also depend on other variables; form=box stays within the array"

@@ -26,11 +26,11 @@ from pdojo.transforms.api import (
     StatementOp,
     Transformation,
     accesses_of,
+    bounds_within,
     build_op,
     chain_ops,
     describe_scope,
     fresh_id,
-    index_bounds,
     named_around,
     parse_index,
     racing_scope,
@@ -211,9 +211,9 @@ class Expand(Transformation[Leaf]):
         index = self._index(program, site)
         if len(index) != len(array.shape):
             return Reason(f"'{self.into}' has {len(array.shape)} dimensions, the index '{self.index}' has {len(index)}")
-        for expression, extent in zip(index, array.shape, strict=True):
-            low, high = index_bounds(site, expression, extent)
-            if low < 0 or high >= extent:
+        for expression, extent in zip(index, array.buffer.extents, strict=True):
+            low, high = bounds_within(site, expression, extent)
+            if low < 0 or high >= extent.bounds(())[1]:
                 return Reason(f"the index '{self.index}' leaves the extents of '{self.into}'")
         return self._misplaced(program, site, array, index)
 

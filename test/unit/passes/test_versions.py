@@ -1,5 +1,6 @@
 """Versions that the expert pass advises, and tuning of kernels with versions."""
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,14 @@ def test_other_kernels_have_one_program(kernel: str) -> None:
 def test_machines_without_advice_have_one_program() -> None:
     kernel = workload("matmul:1..100x16x16").instantiate()
     assert advised_versions(kernel, machine("snitch")) is None
+
+
+def test_a_kernel_of_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = "kernel k(x) -> (y)\nsize N in 1..9\nx f32 [N] heap\ny f32 [N] heap\n\nN y[{0}] = x[{0}] * 2\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    file = tmp_path / "tuned.pdojo"
+    main(["-", "--no-measure", "--no-calibrate", "--emit", str(file)])
+    assert file.read_text().startswith("kernel k(x) -> (y)")
 
 
 def test_tuned_versions_are_one_file_that_can_be_called(tmp_path: Path) -> None:
