@@ -48,6 +48,11 @@ class Open(_Number):
         return made
 
     @property
+    def terms(self) -> tuple[tuple[_Monomial, int], ...]:
+        """The products of sizes and their coefficients, those of most factors last."""
+        return self._terms
+
+    @property
     def expression(self) -> Expr:
         """It as an expression. Raises OpenExtent for a product of sizes."""
         if not self.is_linear:
@@ -250,7 +255,7 @@ def _is_number(value: object) -> bool:
 
 
 def _terms(value: int) -> tuple[tuple[_Monomial, int], ...]:
-    return value._terms if isinstance(value, Open) else (((), int(value)),)  # pyright: ignore[reportPrivateUsage]
+    return value.terms if isinstance(value, Open) else (((), int(value)),)
 
 
 def _key(atom: Atom) -> tuple[int, ...]:
