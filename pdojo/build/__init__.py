@@ -62,6 +62,7 @@ from pdojo.build.reductions import (
 )
 from pdojo.build.scans import scan
 from pdojo.build.shapes import expand_dims, flip, repeat, reshape, squeeze, tile, transpose, windows
+from pdojo.build.sizes import size
 from pdojo.build.softmax import causal_softmax, hardmax, log_softmax, logsumexp, safe_softmax, softmax
 from pdojo.build.sorting import topk
 from pdojo.build.tables import gather, scatter, table
@@ -158,6 +159,7 @@ __all__ = [
     "sign_bit",
     "silu",
     "sinh",
+    "size",
     "softmax",
     "softplus",
     "split",

@@ -13,6 +13,7 @@ import numpy as np
 
 from pdojo.build.array import Array
 from pdojo.build.plain import plain_of
+from pdojo.build.sizes import Open, OpenExtent
 from pdojo.errors import UsageError
 
 _P = ParamSpec("_P")
@@ -20,7 +21,7 @@ _R = TypeVar("_R")
 _T = TypeVar("_T")
 _PLAIN: Mapping[Any, tuple[type, ...]] = {
     int: (int, np.integer),
-    float: (int, float, np.integer, np.floating, np.bool_),
+    float: (int, float, np.integer, np.floating, np.bool_, Open),
     bool: (bool, np.bool_),
 }
 """The types of Python and NumPy that stand for an annotation."""
@@ -50,7 +51,10 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
                 hint = Mapping[str, hint]
             if not fits(value, hint):
                 raise UsageError(f"'{title}': {name} is {_words(hint)}, not {value!r:.60}")
-        return function(*bound.args, **bound.kwargs)
+        try:
+            return function(*bound.args, **bound.kwargs)
+        except OpenExtent as error:
+            raise UsageError(f"'{title}': {error}") from None
 
     return call
 
@@ -71,7 +75,10 @@ def fits(value: Any, hint: Any) -> bool:
             and all(map(fits, rows, inside))
         )
     if kind in (Sequence, tuple):
-        return _is_sequence(value) and all(fits(each, inside[0]) for each in value)
+        # A single integer, such as an axis, depends on no size.
+        return _is_sequence(value) and all(
+            fits(each, inside[0]) or (isinstance(each, Open) and inside[0] is int) for each in value
+        )
     if kind is Mapping:
         return isinstance(value, Mapping) and all(
             fits(each, hint)

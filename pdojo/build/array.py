@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
+from operator import add, mul
 from types import EllipsisType
 from typing import Any, TypeAlias
 
@@ -17,10 +19,12 @@ import numpy as np
 from pdojo.build.extents import axes_of, broadcast_shape, check_shape, shown
 from pdojo.build.graph import Computed, Definition, Operand, Read, Write, identity
 from pdojo.build.plain import number_of
+from pdojo.build.sizes import Open, OpenExtent, expression_of, greatest, is_at_most
 from pdojo.build.slicing import Outer, Places, Selected, selected
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.element_types import ELEMENT_TYPES, WIDE, is_float, wide_type
 from pdojo.dialect.functions import check_types
+from pdojo.dialect.lookups import lookups_in
 from pdojo.dialect.names import name_problem
 from pdojo.dialect.notation.literals import constant_attr
 from pdojo.dialect.notation.spelling import CALLS, INFIX, PREFIX
@@ -85,8 +89,12 @@ class Array(Element):
 
     def __post_init__(self) -> None:
         """Raise UsageError for an extent that no index expression reaches."""
-        if max(self.shape, default=0) >= LARGEST:
-            raise UsageError(f"an axis of {max(self.shape)} elements is too long; extents stay below 2^62")
+        most = max(greatest(self.shape), default=0)
+        if most >= LARGEST:
+            raise UsageError(f"an axis of {most} elements is too long; extents stay below 2^62")
+        for extent in self.shape:
+            if expression_of(extent).bounds(())[0] < 0:
+                raise OpenExtent(f"an axis of {extent} elements has less than none for some sizes")
 
     @property
     def rank(self) -> int:
@@ -185,7 +193,7 @@ def constant(value: Scalar, dtype: str, shape: Sequence[int] = ()) -> Array:
     <Array f16 [4, 1]>
     """
     kind = check_dtype(dtype)
-    return Array(kind, check_shape(shape), _constant(value, kind))
+    return Array(kind, check_shape(shape), scalar(value, kind).operand)
 
 
 def iota(shape: Sequence[int], dtype: str = "i64", axis: int = 0, start: int = 0, step: int = 1) -> Array:
@@ -197,8 +205,9 @@ def iota(shape: Sequence[int], dtype: str = "i64", axis: int = 0, start: int = 0
     """
     kind, extents = check_dtype(dtype), check_shape(shape)
     (axis,) = axes_of(axis, len(extents))
-    expression = (var(axis) * step + start).substitute({}, extents) if prod(extents) else const(0)
-    for bound in expression.bounds(extents) if prod(extents) else ():
+    box = greatest(extents)
+    expression = (var(axis) * step + start).substitute({}, box) if prod(extents) else const(0)
+    for bound in expression.bounds(box) if prod(extents) else ():
         if abs(bound) >= LARGEST:
             raise UsageError(f"{bound} is too large for iota: its numbers stay below 2^62")
         _constant(float(bound) if is_float(kind) else bound, kind)
@@ -226,6 +235,19 @@ def _constant(value: Scalar, dtype: str) -> Constant:
     except ValueError as error:
         raise UsageError(str(error)) from None
     return Constant(float(plain) if is_float(dtype) else int(plain), storage_of(dtype))
+
+
+def scalar(value: Scalar, dtype: str) -> Array:
+    """A number, or an extent that depends on sizes, as an array without axes."""
+    if not isinstance(value, Open):
+        return Array(dtype, (), _constant(value, dtype))
+    if not is_float(dtype):
+        for bound in value.bounds:
+            _constant(bound, dtype)
+    if value.is_linear:
+        return Array(dtype, (), Index(value.expression, storage_of(dtype)))
+    parts = [reduce(mul, [Array("i64", (), Index(each, "i64")) for each in factors]) for factors in value.products]
+    return cast(reduce(add, parts), dtype)
 
 
 def is_whole(x: Array) -> bool:
@@ -303,7 +325,7 @@ def _alike(function: str, operands: Sequence[Like]) -> list[Array]:
         raise UsageError(f"'{function}' takes operands of one element type, not {' and '.join(dtypes)}; use build.cast")
     kinds = ["i1"] * apart + dtypes * (len(operands) - apart)
     return [
-        operand if isinstance(operand, Array) else Array(kind, (), _constant(operand, kind))
+        operand if isinstance(operand, Array) else scalar(operand, kind)
         for operand, kind in zip(operands, kinds, strict=True)
     ]
 
@@ -414,7 +436,7 @@ def cast(x: Array, dtype: str) -> Array:
 def _cast_once(function: str, x: Array, dtype: str) -> Array:
     """The cast `function`; casts of one array, also of its views, share a definition."""
     read = x.operand
-    if not isinstance(read, Read) or not 0 < prod(read.definition.shape) <= x.size:
+    if not isinstance(read, Read) or not _is_within(read.definition, x.shape):
         return apply(function, [x], dtype)
     known = read.definition.casts
     if (function, dtype) not in known:
@@ -431,16 +453,30 @@ def apply(function: str, operands: Sequence[Array], dtype: str) -> Array:
     """
     shape = operands[0].shape
     inputs = tuple(operand.operand for operand in operands)
-    seen = {each for each in inputs if not isinstance(each, Constant)}
-    if len(seen) == 1 and isinstance(read := seen.pop(), Read) and 0 < prod(read.definition.shape) <= prod(shape):
+    seen = {each for each in inputs if not _is_scalar(each)}
+    if len(seen) == 1 and isinstance(read := seen.pop(), Read) and _is_within(read.definition, shape):
         shape = read.definition.shape
-        inputs = tuple(
-            each if isinstance(each, Constant) else Read(read.definition, identity(shape)) for each in inputs
-        )
+        inputs = tuple(each if _is_scalar(each) else Read(read.definition, identity(shape)) for each in inputs)
         result = define(dtype, shape, Write(shape, identity(shape), Computed(function, inputs, storage_of(dtype))))
         assert isinstance(result.operand, Read)
         return Array(dtype, operands[0].shape, Read(result.operand.definition, read.index))
     return define(dtype, shape, Write(shape, identity(shape), Computed(function, inputs, storage_of(dtype))))
+
+
+def _is_within(definition: Definition, shape: Sequence[int]) -> bool:
+    """Whether an array has elements, and never more of them than a shape."""
+    return bool(count := prod(definition.shape)) and is_at_most(count, prod(shape))
+
+
+def _is_scalar(operand: Operand) -> bool:
+    """Whether an operand is a constant, or an extent that depends on sizes."""
+    if isinstance(operand, Index):
+        return (
+            not operand.expression.is_constant
+            and not operand.expression.variables()
+            and not lookups_in([operand.expression])
+        )
+    return isinstance(operand, Constant)
 
 
 def wide(x: Array) -> Array:

@@ -18,6 +18,7 @@ from pdojo.build.pieces import Widths, assemble, concatenate, pad
 from pdojo.build.policy import accumulated_wide, calls_wide, rounded_once
 from pdojo.build.reductions import reduce
 from pdojo.build.shapes import expand_dims, flip, per_axis, reshape, transpose, windows
+from pdojo.build.sizes import Open
 from pdojo.dialect.affine import var
 from pdojo.dialect.element_types import is_float
 from pdojo.errors import UsageError
@@ -270,7 +271,7 @@ def ends_of(padding: Widths, rank: int) -> Sequence[Sequence[int]]:
     """(before, after) for each spatial axis."""
     if isinstance(padding, int):
         return [(padding, padding)] * rank
-    rows = [(row, row) if isinstance(row, int) else row for row in padding]
+    rows = [(row, row) if isinstance(row, int | Open) else row for row in padding]
     if len(rows) != rank or any(len(row) != 2 for row in rows):
         raise UsageError(f"padding is a number, or a number or a pair for each of {rank} axes, not {padding}")
     return rows

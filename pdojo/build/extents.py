@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pdojo.build.sizes import Open, expression_of
 from pdojo.errors import UsageError
 
 
 def check_shape(shape: Sequence[int]) -> tuple[int, ...]:
-    """The shape as a tuple. Raises UsageError for a negative extent."""
-    extents = tuple(int(extent) for extent in shape)
+    """The shape as a tuple. Raises UsageError for a negative extent, and for one that is not linear in sizes."""
+    extents = tuple(extent if isinstance(extent, Open) else int(extent) for extent in shape)
+    for extent in extents:
+        expression_of(extent)
     if any(extent < 0 for extent in extents):
         raise UsageError(f"shape {shown(extents)} has a negative extent")
     return extents
@@ -40,7 +43,7 @@ def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
     padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
     found: list[int] = []
     for position, extents in enumerate(zip(*padded, strict=True)):
-        wide = sorted({extent for extent in extents if extent != 1})
+        wide = list(dict.fromkeys(extent for extent in extents if extent != 1))
         if len(wide) > 1:
             raise UsageError(
                 f"shapes {' and '.join(shown(s) for s in shapes)} do not broadcast: "

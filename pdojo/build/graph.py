@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias
 
+from pdojo.build.sizes import greatest
 from pdojo.dialect.affine import Expr, IndexArray, var
 from pdojo.dialect.lookups import lookups_in, with_tables
 from pdojo.dialect.table import Table
@@ -81,7 +82,7 @@ class Reduction:
     """Accumulation over the last iterations of a nest."""
 
     accumulate: str
-    initial: Constant
+    initial: Constant | Index
     rank: int
     """The number of scopes that are reduced."""
     running: bool = False
@@ -123,15 +124,17 @@ class Write:
         `rank` is the number of scopes that are reduced.
         """
 
+        box = greatest(extents)
+
         def put(expression: Expr) -> Expr:
-            return expression.substitute(dict(enumerate(replacements)), extents)
+            return expression.substitute(dict(enumerate(replacements)), box)
 
         reduction = None if self.reduction is None else replace(self.reduction, rank=rank)
         return self._mapped(put, tuple(extents), reduction)
 
     def with_tables(self, tables: Mapping[Table | IndexArray, Table | IndexArray]) -> Write:
         """The write with lookups in other tables and arrays of indices."""
-        return self._mapped(lambda e: with_tables(e, tables, self.extents), self.extents, self.reduction)
+        return self._mapped(lambda e: with_tables(e, tables, greatest(self.extents)), self.extents, self.reduction)
 
     def _mapped(self, put: Callable[[Expr], Expr], extents: tuple[int, ...], reduction: Reduction | None) -> Write:
         target, guard = tuple(map(put, self.target)), tuple(map(put, self.guard))
@@ -140,7 +143,8 @@ class Write:
 
 def identity(shape: Sequence[int]) -> tuple[Expr, ...]:
     """The index of an array of this shape over its own elements; 0 in dimensions of extent 1."""
-    return tuple(var(d).substitute({}, shape) for d in range(len(shape)))
+    box = greatest(shape)
+    return tuple(var(d).substitute({}, box) for d in range(len(shape)))
 
 
 def mapped(operand: Operand, put: Callable[[Expr], Expr]) -> Operand:
@@ -161,6 +165,8 @@ def expressions(write: Write) -> Iterator[Expr]:
     yield from write.target
     yield from write.guard
     yield from _within(write.value)
+    if write.reduction is not None:
+        yield from _within(write.reduction.initial)
 
 
 def _within(operand: Operand) -> Iterator[Expr]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
@@ -25,15 +24,17 @@ from pdojo.build.graph import (
     identity,
 )
 from pdojo.build.plan import Plan, index_ranges, needed, plan
-from pdojo.dialect.affine import Expr, IndexArray, var
+from pdojo.build.sizes import expression_of, greatest, is_open
+from pdojo.dialect.affine import Expr, IndexArray, Size, var
 from pdojo.dialect.attributes import Intent, Memory, Numerics
 from pdojo.dialect.canonical import canonicalize
 from pdojo.dialect.element_types import is_float
-from pdojo.dialect.functions import DTYPES, byte_width
-from pdojo.dialect.lookups import lookups_in
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.index_maps import memref_of, shape_map
+from pdojo.dialect.lookups import lookups_in, sizes_in
 from pdojo.dialect.names import name_problem
 from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp
-from pdojo.dialect.rewriting import build_op, place_guards
+from pdojo.dialect.rewriting import build_op, place_guards, set_guard
 from pdojo.dialect.table import Table
 from pdojo.dialect.view import nest as view
 from pdojo.errors import UsageError, did_you_mean
@@ -203,6 +204,11 @@ def _in_order(writes: Mapping[Definition, Sequence[Write]]) -> list[tuple[Defini
     return rows
 
 
+def _ends(extents: Sequence[int], depths: Iterable[int]) -> list[Expr]:
+    """The guards of the scopes whose extents depend on sizes."""
+    return [expression_of(extents[d]) - var(d) - 1 for d in depths if is_open([extents[d]])]
+
+
 @dataclass
 class _Kernel:
     """The operations of one kernel while they are made."""
@@ -214,16 +220,24 @@ class _Kernel:
     names: dict[str, None] = field(default_factory=dict[str, None])
     arrays: dict[Definition, view.Array] = field(default_factory=dict[Definition, view.Array])
     buffers: list[BufferOp] = field(default_factory=list[BufferOp])
+    extents: tuple[int, ...] = ()
+    """The extents of the scopes of the present nest."""
 
     def of(self, made: Plan) -> KernelOp:
         """The kernel with the nests of a plan, verified."""
-        for title in (*self.inputs, *self.results.values()):
+        sizes = self._sizes(made)
+        for title in (*self.inputs, *self.results.values(), *[size.name for size in sizes]):
+            if title in self.names:
+                raise UsageError(f"kernel '{self.name}': '{title}' is a size and an array")
             self.names[title] = None
         tables, indices = self._tables(made), self._indices()
         repeats = {table.name: origin.definition for origin, table in indices.items() if table.name != origin.name}
         rows = [(d, title, Intent.IN) for title, d in (*self.inputs.items(), *repeats.items())]
         rows += [(d, title, Intent.OUT) for d, title in self.results.items()]
-        arguments = [(title, intent, MemRefType(DTYPES[d.dtype], d.shape)) for d, title, intent in rows]
+        extents = [tuple(map(expression_of, d.shape)) for d, _, _ in rows]
+        arguments = [
+            (title, intent, memref_of(d.dtype, e)) for (d, title, intent), e in zip(rows, extents, strict=True)
+        ]
         constants = [title for definition, title, _ in rows if definition.constant]
         kernel = KernelOp(
             self.name,
@@ -231,12 +245,14 @@ class _Kernel:
             numerics=self.numerics,
             tables=list(tables.values()),
             constants=constants,
+            sizes=sizes,
+            extents=[shape_map(each, sizes) for each in extents],
             indices=[*indices.values()],
         )
         for (definition, title, intent), value in zip(rows, kernel.body.block.args, strict=True):
             width = byte_width(definition.dtype)
-            reuse = (0,) * len(definition.shape)
-            buffer = view.Buffer((title,), definition.dtype, definition.shape, reuse, Memory.HEAP, intent, None, width)
+            box, reuse = greatest(definition.shape), (0,) * len(definition.shape)
+            buffer = view.Buffer((title,), definition.dtype, box, reuse, Memory.HEAP, intent, None, width)
             self.arrays.setdefault(definition, view.Array(title, buffer, value))
         nests: list[tuple[list[ScopeOp], Write]] = []
         loops: dict[Loop, ScopeOp] = {}
@@ -251,15 +267,29 @@ class _Kernel:
         rewriter = PatternRewriter(InsertPoint.at_end(kernel.body.block))
         for chain, write in nests:
             # Constant guards hold for all iterations, and there may be no scope for them.
+            first = int(write.loop is not None)
             guard = [each for each in write.guard if not (each.is_constant and each.constant >= 0)]
+            guard += _ends(write.extents, range(first, len(chain)))
             if guard:
-                place_guards(guard, chain, range(write.loop is not None, len(chain)), rewriter)
+                place_guards(guard, chain, range(first, len(chain)), rewriter)
         canonicalize(kernel)
         try:
             kernel.verify()
         except VerifyException as error:
             raise UsageError(f"kernel '{self.name}': {error}") from None
         return kernel
+
+    def _sizes(self, made: Plan) -> list[Size]:
+        """The sizes of the kernel, in the order in which arguments and nests have them first."""
+        shapes = [each.shape for each in (*self.inputs.values(), *self.results)]
+        nests = [nest for writes in made.writes.values() for nest in writes]
+        shown = [expression_of(extent) for shape in (*shapes, *(nest.extents for nest in nests)) for extent in shape]
+        shown += [each for nest in nests for each in expressions(nest)]
+        found = list(dict.fromkeys(size for each in shown for size in sizes_in([each])))
+        for size in found:
+            if any(each.name == size.name and each != size for each in found):
+                raise UsageError(f"kernel '{self.name}' has two sizes '{size.name}' with different ranges")
+        return found
 
     def _indices(self) -> dict[Indices, IndexArray]:
         """The ranges of inputs whose elements are indices, and the arguments that have one range each."""
@@ -289,22 +319,23 @@ class _Kernel:
         """A new temporary; one on the stack takes a single slot."""
         name = _fresh(letter, self.names)
         slots = (int(memory is Memory.STACK),) * len(shape)
-        op = BufferOp([name], MemRefType(DTYPES[dtype], shape), memory, slots)
+        op = BufferOp.of([name], dtype, [expression_of(extent) for extent in shape], memory, slots)
         self.buffers.append(op)
         width = byte_width(dtype)
-        buffer = view.Buffer((name,), dtype, tuple(shape), slots, memory, None, op, width)
+        buffer = view.Buffer((name,), dtype, greatest(shape), slots, memory, None, op, width)
         return view.Array(name, buffer, op.arrays[0])
 
     def _nest(self, body: Block, array: view.Array, write: Write, loops: dict[Loop, ScopeOp]) -> list[ScopeOp]:
         """Add a nest to `body`; returns its scopes, outermost first."""
         chain: list[ScopeOp] = []
-        block = body
+        block, self.extents = body, write.extents
         if write.loop in loops:
             chain.append(loops[write.loop])
             block = chain[0].body.block
         block = self._scopes(block, chain, write.extents[len(chain) : write.outer])
-        if write.loop is not None:
+        if write.loop is not None and write.loop not in loops:
             loops[write.loop] = chain[0]
+            set_guard(chain[0], _ends(write.extents, [0]), chain[:1], PatternRewriter(chain[0]))
         reduction = write.reduction
         if reduction is None:
             self._statement(block, chain, (array, write.target), write.value)
@@ -325,7 +356,8 @@ class _Kernel:
     def _scopes(self, block: Block, chain: list[ScopeOp], extents: Sequence[int]) -> Block:
         """Nest scopes into `block`, adding them to `chain`; returns the innermost block."""
         for extent in extents:
-            scope = ScopeOp(extent)
+            (count,) = greatest([extent])
+            scope = ScopeOp(count)
             block.add_op(scope)
             chain.append(scope)
             block = scope.body.block
@@ -357,7 +389,7 @@ class _Kernel:
                 return view.Access(self.arrays[definition], index)
             case Computed(_, _, dtype):
                 index = tuple(var(depth) for depth in range(len(chain)))
-                temporary = self._declared("t", dtype, [scope.count for scope in chain], Memory.STACK)
+                temporary = self._declared("t", dtype, self.extents[: len(chain)], Memory.STACK)
                 self._statement(block, chain, (temporary, index), operand)
                 return view.Access(temporary, index)
             case _:

@@ -13,6 +13,7 @@ from math import gcd, prod
 from typing import NamedTuple
 
 from pdojo.build.graph import Computed, Definition, Read, Write
+from pdojo.build.sizes import Open, expression_of, greatest
 from pdojo.dialect.affine import var
 from pdojo.dialect.functions import identity_value
 from pdojo.dialect.view.nest import Constant
@@ -61,7 +62,7 @@ def _cut_of(write: Write) -> _Cut | None:
     reduction = write.reduction
     if reduction is None or reduction.running or reduction.accumulate != "arith.addf":
         return None
-    extents, is_of_products = write.extents, isinstance(write.value, Computed)
+    extents, is_of_products = greatest(write.extents), isinstance(write.value, Computed)
     whole = WHOLE_OF_PRODUCTS if is_of_products else WHOLE
     if prod(extents[write.outer :]) <= whole:
         return None
@@ -70,11 +71,11 @@ def _cut_of(write: Write) -> _Cut | None:
     while terms * extents[scope] <= part:
         terms *= extents[scope]
         scope -= 1
-    return _Cut(scope, _size(extents[scope], part // terms))
+    return _Cut(scope, _size(write.extents[scope], part // terms))
 
 
 def _size(extent: int, most: int) -> int:
-    """The iterations of a piece: of equal pieces at least half as long as allowed, if there are any."""
+    """The iterations of a piece: of equal pieces at least half as long as allowed, if there are any for all sizes."""
     equal = [size for size in range(most, most // 2, -1) if extent % size == 0]
     return max(equal, key=lambda size: (gcd(size, VECTORS), size), default=most)
 
@@ -83,31 +84,41 @@ def _of_parts(write: Write, dtype: str, cut: _Cut) -> tuple[Definition, Write]:
     """The array of the results of the parts, and the sum of these."""
     assert write.reduction is not None
     scopes = _arranged(write, cut.scope)
-    count, left = divmod(write.extents[cut.scope], cut.size)
+    extent = write.extents[cut.scope]
+    count, left = divmod(extent, cut.size)
+    rest = 0
+    if isinstance(left, Open):
+        # One nest has all parts, and a guard ends the last one.
+        count, left, rest = (extent + cut.size - 1) // cut.size, 0, extent
     start = Constant(identity_value(write.reduction.accumulate, dtype), dtype)
     begun = replace(write, reduction=replace(write.reduction, initial=start))
-    nests = [_pieces(begun, cut, scopes, range(count), cut.size)]
+    nests = [_pieces(begun, cut, scopes, 0, count, cut.size, rest)]
     if left:
-        nests.append(_pieces(begun, cut, scopes, range(count, count + 1), left))
+        nests.append(_pieces(begun, cut, scopes, count, 1, left))
     extents = (*write.extents[: cut.scope], count + (left > 0))
     of_parts = Definition(dtype, tuple(extents[d] for d in scopes), tuple(nests))
-    index = tuple(var(d).substitute({}, extents) for d in scopes)
+    index = tuple(var(d).substitute({}, greatest(extents)) for d in scopes)
     guard = tuple(e for e in write.guard if all(d < write.outer for d in e.variables()))
     reduction = replace(write.reduction, rank=len(extents) - write.outer)
     return of_parts, Write(extents, write.target, Read(of_parts, index), guard, reduction, write.loop)
 
 
-def _pieces(write: Write, cut: _Cut, scopes: Sequence[int], pieces: range, size: int) -> Write:
-    """The nest of some parts, whose pieces of the scope that is cut have `size` iterations."""
+def _pieces(write: Write, cut: _Cut, scopes: Sequence[int], start: int, count: int, size: int, end: int = 0) -> Write:
+    """The nest of `count` parts from `start` on, whose pieces of the scope that is cut have `size` iterations.
+
+    No piece goes beyond `end`, if it is not 0.
+    """
     place = scopes.index(cut.scope)
     former = [var(scopes.index(d)) for d in range(cut.scope)]
-    former += [(var(place) + pieces.start) * cut.size + var(len(scopes))]
+    former += [(var(place) + start) * cut.size + var(len(scopes))]
     former += [var(d + 1) for d in range(cut.scope + 1, len(write.extents))]
-    outer = [len(pieces) if d == cut.scope else write.extents[d] for d in scopes]
+    outer = [count if d == cut.scope else write.extents[d] for d in scopes]
     extents = (*outer, size, *write.extents[cut.scope + 1 :])
     made = write.reindexed(extents, former, len(extents) - len(outer))
-    target = [var(k) + (pieces.start if k == place else 0) for k in range(len(outer))]
-    return replace(made, target=tuple(e.substitute({}, extents) for e in target))
+    target = [var(k) + (start if k == place else 0) for k in range(len(outer))]
+    guard = (expression_of(end - 1) - former[cut.scope],) if end else ()
+    box = greatest(extents)
+    return replace(made, target=tuple(e.substitute({}, box) for e in target), guard=(*made.guard, *guard))
 
 
 def _arranged(write: Write, last: int) -> list[int]:

@@ -10,6 +10,7 @@ from pdojo.build.array import Array, Item, Scalar, broadcast_to, constant, defin
 from pdojo.build.extents import axes_of, shown
 from pdojo.build.graph import Definition, Read, Write, identity
 from pdojo.build.shapes import expand_dims, flip, repeat
+from pdojo.build.sizes import Open
 from pdojo.build.slicing import Outer
 from pdojo.build.tables import entries
 from pdojo.dialect.affine import var
@@ -163,8 +164,8 @@ def pad(
 def _pairs(widths: Widths, rank: int) -> list[tuple[int, int]]:
     if isinstance(widths, int):
         return [(widths, widths)] * rank
-    whole = [row for row in widths if isinstance(row, int)]
-    pairs = [(row[0], row[-1]) for row in widths if not isinstance(row, int) and len(row) == 2]
+    whole = [row for row in widths if isinstance(row, int | Open)]
+    pairs = [(row[0], row[-1]) for row in widths if not isinstance(row, int | Open) and len(row) == 2]
     if len(whole) == len(widths) == 2:
         return [(whole[0], whole[1])] * rank
     if len(pairs) == len(widths) == rank:
@@ -231,7 +232,7 @@ def places_along(x: Array, indices: Sequence[int], axis: int) -> list[int]:
     for index in indices:
         if not -extent <= index < extent:
             raise UsageError(f"index {index} is out of bounds for axis {axis} of {extent} elements")
-    return [int(index) % extent for index in indices]
+    return [int(index) if index >= 0 else int(index) + extent for index in indices]
 
 
 def check_runs(runs: int, count: int) -> None:

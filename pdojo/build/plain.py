@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from pdojo.build.sizes import Open
 from pdojo.errors import UsageError
 
 MOST_BITS = 1023
@@ -16,6 +17,8 @@ MOST_BITS = 1023
 def number_of(value: object) -> float:
     """A number of Python or NumPy as one of Python. Raises UsageError for other values."""
     plain: object = plain_of(value)
+    if isinstance(plain, Open):
+        return float(plain)  # Which raises: it is no number.
     if not isinstance(plain, int | float):
         raise UsageError(f"an operand is a handle or a number, not {type(plain).__name__}")
     return plain

@@ -27,6 +27,7 @@ from pdojo.build.graph import (
     reads,
 )
 from pdojo.build.levels import in_levels
+from pdojo.build.sizes import Open, greatest
 from pdojo.dialect.affine import Div, Expr, const, floordiv, modulo, var
 from pdojo.math.functions import FUNCTIONS, Signature
 
@@ -143,7 +144,8 @@ def _reads(nest: Write, definition: Definition) -> bool:
 def _redirected(nest: Write, copy: Write) -> Write:
     """A nest that writes where `copy`, whose iterations are the elements of the nest's array, copies to."""
     replacements = dict(enumerate(nest.target))
-    return replace(nest, target=tuple(e.substitute(replacements, nest.extents) for e in copy.target))
+    box = greatest(nest.extents)
+    return replace(nest, target=tuple(e.substitute(replacements, box) for e in copy.target))
 
 
 def _hosts(
@@ -245,7 +247,7 @@ def _places(expression: Expr, extents: Sequence[int]) -> Iterator[tuple[int, int
         for variable, factor in atom.numerator.terms if isinstance(atom, Div) else ():
             if isinstance(atom, Div) and isinstance(variable, int) and factor > 0 and atom.divisor % factor == 0:
                 inner = atom.divisor // factor
-                if 1 < inner < extents[variable] and extents[variable] % inner == 0:
+                if 1 < inner < greatest(extents)[variable] and extents[variable] % inner == 0:
                     yield variable, inner
         for operand in atom.operands:
             yield from _places(operand, extents)
@@ -291,8 +293,8 @@ def _with_split_axes(
     def place(index: Sequence[Expr], extents: Sequence[int]) -> Iterator[Expr]:
         for axis, each in enumerate(index):
             if axis in sizes:
-                yield floordiv(each, sizes[axis], extents)
-                yield modulo(each, sizes[axis], extents)
+                yield floordiv(each, sizes[axis], greatest(extents))
+                yield modulo(each, sizes[axis], greatest(extents))
             else:
                 yield each
 
@@ -447,6 +449,7 @@ def by_source(copy: Write) -> Write | None:
     """The copy over the elements of its source; None if it does not read each of them once."""
     assert isinstance(copy.value, Read)
     shape = copy.value.definition.shape
+    box = greatest(shape)
     replacements: dict[int, Expr] = {}
     for axis, (expression, extent) in enumerate(zip(copy.value.index, shape, strict=True)):
         # The digits of the index: every scope counts blocks, which the scopes with smaller factors run over.
@@ -456,9 +459,10 @@ def by_source(copy: Write) -> Write | None:
         for depth, factor in sorted(expression.terms, key=lambda term: term[1]):
             if factor != stride or not isinstance(depth, int) or depth in replacements:
                 return None
-            digit = floordiv(var(axis), stride, shape)
-            replacements[depth] = modulo(digit, copy.extents[depth], shape)
-            stride *= copy.extents[depth]
+            digit, count = floordiv(var(axis), stride, box), copy.extents[depth]
+            # An extent that depends on sizes has the last digit: no index has a factor that depends on them.
+            replacements[depth] = digit if isinstance(count, Open) else modulo(digit, count, box)
+            stride *= count
         if stride != extent:
             return None
     if len(replacements) < len(copy.extents):

@@ -11,11 +11,12 @@ from pdojo.build.extents import axes_of
 from pdojo.build.graph import Reduction, Write, identity
 from pdojo.build.policy import accumulated_wide, calls_wide, rounded_once
 from pdojo.build.shapes import squeeze
+from pdojo.build.sizes import expression_of, greatest
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.affine import var as iteration
 from pdojo.dialect.element_types import WIDE, is_float
 from pdojo.dialect.functions import accumulation_function, identity_value
-from pdojo.dialect.view.nest import Constant
+from pdojo.dialect.view.nest import Constant, Index
 from pdojo.errors import UsageError
 
 Axes: TypeAlias = int | Sequence[int] | None
@@ -53,13 +54,13 @@ def reduced(
     kept = [d for d in range(x.rank) if d not in axes]
     places = {d: position for position, d in enumerate((*kept, *axes))}
     whole = x.view(tuple(x.shape[d] for d in places), [iteration(places[d]) for d in range(x.rank)])
-    start = Constant(identity_value(function, x.storage), x.storage)
+    start: Constant | Index = Constant(identity_value(function, x.storage), x.storage)
     if initial is not None:
         given = constant(initial, x.dtype).operand
-        assert isinstance(given, Constant)
+        assert isinstance(given, Constant | Index)
         start = given
     inner = {d: iteration(place) for d, place in places.items()}
-    held = tuple(e.substitute(inner, whole.shape) for e in guard)
+    held = tuple(e.substitute(inner, greatest(whole.shape)) for e in guard)
     shape = tuple(x.shape[d] for d in kept)
     nest = Write(whole.shape, identity(shape), whole.operand, held, Reduction(function, start, len(axes)))
     return define(x.dtype, shape, nest)
@@ -186,7 +187,7 @@ def var_mean(x: Array, axis: Axes = None, *, correction: float = 0, keepdims: bo
     axes = axes_of(axis, x.rank)
     count = product(x.shape[a] for a in axes) - correction
     squares = sum(deviations * deviations, axis, keepdims=keepdims)
-    return [squares / (count if count > 0 else 0), average if keepdims else squeeze(average, axes)]
+    return [squares / (count if count >= 0 else 0), average if keepdims else squeeze(average, axes)]
 
 
 @rounded_once
@@ -275,9 +276,9 @@ def cumulative(accumulation: str, x: Array, axis: int = -1, *, exclusive: bool =
     shape = tuple(x.shape[d] for d in places)
     index = [iteration(places[d]) for d in range(x.rank)]
     if reverse:
-        index[axis] = -index[axis] + (x.shape[axis] - 1)
+        index[axis] = expression_of(x.shape[axis] - 1) - index[axis]
     whole = x.view(shape, index)
-    target = tuple(e.substitute({}, shape) for e in index) if x.size else tuple(index)
+    target = tuple(e.substitute({}, greatest(shape)) for e in index) if x.size else tuple(index)
     start = Constant(identity_value(function, x.storage), x.storage)
     reduction = Reduction(function, start, 1, running=True, exclusive=exclusive)
     return define(x.dtype, x.shape, Write(shape, target, whole.operand, (), reduction))

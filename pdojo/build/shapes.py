@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from math import prod
 from typing import Literal
 
 from pdojo.build.array import Array, broadcast_to
 from pdojo.build.extents import axes_of, check_shape, shown
+from pdojo.build.sizes import Open, greatest, is_open
 from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
 from pdojo.errors import UsageError
 
@@ -45,15 +47,44 @@ def reshape(x: Array, shape: Sequence[int]) -> Array:
     extents = check_shape(given)
     if prod(extents) != x.size:
         raise UsageError(f"shape {shown(x.shape)} of {x.size} elements cannot become {shown(extents)}")
-    place = const(0)
-    for d, extent in enumerate(extents):
-        place = place * extent + (var(d) if extent > 1 else const(0))
+    if not x.size:
+        return x.view(extents, [const(0)] * x.rank)
     index: list[Expr] = []
-    stride = x.size
-    for extent in x.shape if x.size else ():
-        stride //= extent
-        index.append(modulo(floordiv(place, stride, extents), extent, extents))
-    return x.view(extents, index if x.size else [const(0)] * x.rank)
+    for first, old, new in _groups(x.shape, extents):
+        box, place = greatest(extents), const(0)
+        for d, extent in enumerate(new, first):
+            place = place * _inner(new, d - first) + (var(d) if extent != 1 else const(0))
+        for d, extent in enumerate(old):
+            stride = prod(_inner(old, k) for k in range(d + 1, len(old)))
+            digit = floordiv(place, stride, box)
+            index.append(digit if isinstance(extent, Open) else modulo(digit, extent, box))
+    return x.view(extents, index)
+
+
+def _groups(old: Sequence[int], new: Sequence[int]) -> Iterator[tuple[int, Sequence[int], Sequence[int]]]:
+    """Neighbouring axes of both shapes with equally many elements; before each the number of its first new axis.
+
+    Without sizes all axes are one group.
+    """
+    if not is_open((*old, *new)):
+        yield 0, old, new
+        return
+    starts = {prod(new[:d]): d for d in range(len(new), -1, -1)}
+    found = {starts[count]: d for d in range(len(old), -1, -1) if (count := prod(old[:d])) in starts}
+    ends = sorted(found.items())
+    ends[-1] = (len(new), len(old))
+    for (start, own), (end, own_end) in pairwise(ends):
+        yield start, old[own:own_end], new[start:end]
+
+
+def _inner(extents: Sequence[int], d: int) -> int:
+    """The extent of an axis, by which those before it step over its elements. Raises OpenExtent if it is not constant.
+
+    The first axis is not stepped over.
+    """
+    if any(extent != 1 for extent in extents[:d]):
+        return int(extents[d])
+    return 1
 
 
 def expand_dims(x: Array, axis: int | Sequence[int]) -> Array:

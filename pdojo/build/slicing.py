@@ -10,7 +10,8 @@ from typing import Literal, TypeAlias
 
 from pdojo.build.extents import broadcast_shape
 from pdojo.build.graph import Indices, Operand, Read
-from pdojo.dialect.affine import Expr, const, lookup, var
+from pdojo.build.sizes import Open, expression_of, greatest, is_open, lesser, open_extent
+from pdojo.dialect.affine import Expr, const, linear, lookup, var
 from pdojo.dialect.element_types import is_float
 from pdojo.dialect.table import Outside
 from pdojo.dialect.view.nest import Constant, Index
@@ -44,10 +45,10 @@ class Places:
                     raise UsageError(f"indices outside of an axis are refuse, clamp or wrap, not '{outside}'")
                 if not extent:
                     raise UsageError(f"axis {axis} has no elements, and so no indices")
-                shape = tuple(const(each) for each in definition.shape)
-                last, meaning = const(extent - 1), _OUTSIDE[outside]
+                shape = tuple(expression_of(each) for each in definition.shape)
+                last, meaning = expression_of(extent - 1), _OUTSIDE[outside]
                 known = Indices(definition.name, definition.dtype, shape, 0, last, meaning, definition=definition)
-                return lookup(known, place, self.shape)
+                return lookup(known, place, greatest(self.shape))
             case _:
                 what = "computed" if self._is_index() else f"of type {self.dtype}"
                 raise UsageError(
@@ -59,9 +60,21 @@ class Places:
         return not is_float(self.dtype) and self.dtype[0] == "i" and self.dtype != "i1"
 
     def _check(self, expression: Expr, axis: int, extent: int) -> None:
-        low, high = expression.bounds(self.shape) if prod(self.shape) else (0, -1)
+        low, high = _ends(expression, self.shape) if prod(self.shape) else (0, -1)
         if low < 0 or high >= extent:
             raise UsageError(f"places from {low} to {high} are out of bounds for axis {axis} of {extent} elements")
+
+
+def _ends(expression: Expr, shape: Sequence[int]) -> tuple[int, int]:
+    """Bounds of an expression over the iterations of a shape; exact if it has no divisions of iterations."""
+    own = [(atom, factor) for atom, factor in expression.terms if isinstance(atom, int)]
+    rest = expression - linear(0, own)
+    if not is_open(shape) or rest.variables():
+        return expression.bounds(greatest(shape))
+    low = high = open_extent(rest)
+    for depth, factor in own:
+        low, high = low + min(factor, 0) * (shape[depth] - 1), high + max(factor, 0) * (shape[depth] - 1)
+    return low, high
 
 
 Selected: TypeAlias = int | slice | EllipsisType | Places | None
@@ -88,9 +101,9 @@ def selected(
             continue
         axis = len(found)
         if isinstance(item, slice):
-            places = _range(item, extents[axis])
-            found.append(var(len(shape)) * places.step + places.start)
-            shape.append(len(places))
+            start, count, step = _range(item, extents[axis])
+            found.append(var(len(shape)) * step + expression_of(start))
+            shape.append(count)
             continue
         if has_places and not is_apart and number == chosen[0]:
             first = len(shape)
@@ -120,21 +133,39 @@ def _over(own: Sequence[int], index: Expr, common: Sequence[int], first: int, sh
     """An index over the extents `own`, over a view in which they broadcast to the common axes, from `first` on."""
     start = first + len(common) - len(own)
     replacements = {d: var(start + d) if extent != 1 else const(0) for d, extent in enumerate(own)}
-    return index.substitute(replacements, shape) if prod(shape) else const(0)
+    return index.substitute(replacements, greatest(shape)) if prod(shape) else const(0)
 
 
 def _number(item: object, axis: int, extent: int) -> Expr:
-    if not isinstance(item, int) or isinstance(item, bool):
+    if not isinstance(item, int | Open) or isinstance(item, bool):
         raise UsageError(f"an index is an integer, a slice, a handle, '...' or None, not {type(item).__name__}")
     if not -extent <= item < extent:
         raise UsageError(f"index {item} is out of bounds for axis {axis} of {extent} elements")
-    return const(item % extent)
+    return expression_of(item if item >= 0 else item + extent)
 
 
-def _range(item: slice, extent: int) -> range:
-    """The indices that a slice of an axis selects."""
+def _range(item: slice, extent: int) -> tuple[int, int, int]:
+    """The first index that a slice of an axis selects, the number of indices, and the step."""
+    if is_open([extent]):
+        return _open_range(item, extent)
     try:
-        return range(extent)[item]
+        found = range(extent)[item]
+        return found.start, len(found), found.step
     except (TypeError, ValueError):
         ends = ":".join(["" if end is None else str(end) for end in (item.start, item.stop, item.step)])
         raise UsageError(f"a slice has integers, and a step that is not 0, not {ends}") from None
+
+
+def _open_range(item: slice, extent: int) -> tuple[int, int, int]:
+    """`_range` of an axis whose extent depends on sizes. Raises OpenExtent where the ends depend on them."""
+    step = 1 if item.step is None else item.step
+    if not isinstance(step, int) or isinstance(step, Open) or not step:
+        raise UsageError(f"a slice has a step that is an integer and not 0, not {step}")
+    low, high = (0, extent) if step > 0 else (-1, extent - 1)
+    ends: list[int] = []
+    for end, default in ((item.start, low), (item.stop, high)) if step > 0 else ((item.start, high), (item.stop, low)):
+        if not (end is None or isinstance(end, int | Open)):
+            raise UsageError(f"a slice has integers, not {end}")
+        ends.append(default if end is None else -lesser(-low, -lesser(high, end + extent if end < 0 else end)))
+    distance = (ends[1] - ends[0]) * (1 if step > 0 else -1)
+    return ends[0], (distance + abs(step) - 1) // abs(step) if distance >= 0 else 0, step

@@ -12,6 +12,7 @@ from pdojo.build.graph import Computed, Write, identity
 from pdojo.build.policy import rounded_once
 from pdojo.build.reductions import Axes, argmax, log_sum, max, reduced, sum
 from pdojo.build.shapes import squeeze
+from pdojo.build.sizes import greatest
 from pdojo.dialect.affine import Expr, var
 from pdojo.errors import UsageError
 
@@ -101,7 +102,7 @@ def _guarded(function: str, guard: Sequence[Expr], x: Array, *others: Array, fil
     """A function where `guard` holds, over the shape of `x`; elsewhere `fill`, and nothing if it is None."""
     operands = [broadcast_to(each, x.shape) for each in others]
     value = Computed(function, (x.operand, *(operand.operand for operand in operands)), x.storage)
-    held = tuple(e.substitute({}, x.shape) for e in guard)
+    held = tuple(e.substitute({}, greatest(x.shape)) for e in guard)
     fills = [] if fill is None else [Write(x.shape, identity(x.shape), constant(fill, x.dtype).operand)]
     return define(x.dtype, x.shape, *fills, Write(x.shape, identity(x.shape), value, held))
 

@@ -21,6 +21,7 @@ MEMORY = 1 << 30
 NUMBERS = (
     *(0, -1, -7, 9, 1 << 20, 1 << 31, 1 << 62, (1 << 63) - 1, 1 << 63, -(1 << 63), 1 << 80, 10**400, 10**5000),
     *(True, 0.5, 1e300, float("nan"), float("inf"), float("-inf"), np.int64(1 << 40), np.float32("nan")),
+    build.size("N", 2, 1 << 40, multiple=2) // 2 + 1,
 )
 X = build.input("x", "f32", (4, 8))
 I = build.input("i", "i32", (4, 8))  # noqa: E741  # integers
@@ -115,6 +116,7 @@ CALLS: dict[str, Any] = {
     "rms_norm_with_statistics": [((X, V), {"axis": 1, "eps": 1e-5})],
     "scan": [((sums, [X[0]], [X]), {})],
     "scatter": [((V, [build.iota((5,))], U), {}), ((V, [[0, 1, 2, 3, 7]], U), {})],
+    "size": [(("N", 1, 8), {"multiple": 1})],
     "softmax": [((X, 1), {"mask": M})],
     "split": [((X, 2, 1), {}), ((X, [2, 6], 1), {})],
     "squeeze": [((S, 0), {}), ((S, (0, 2)), {})],
@@ -170,7 +172,9 @@ def made(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> None
     found = getattr(build, name)(*arguments, **options)
     results = cast("list[Any]", found if isinstance(found, list) else [found])
     inputs = [X, I, M, V, U, S, T, IM, K, C, Q, HEADS, *(array for array in ARRAYS[:-1] if array.size)]
-    if name != "input":
+    if name == "size":
+        build.kernel("k", [given := build.input("x", "f32", (found,))], [given + 1])
+    if name not in ("input", "size"):
         for each in results[:2] if name != "kernel" else ():
             build.kernel("k", inputs, [each])
 
