@@ -20,6 +20,8 @@ from pdojo.backends.measure import Ok
 
 PROCESS = "pdojo in process"
 """The title of a library entry's program as code that pdojo compiles."""
+CONSTANT = "pdojo for each size"
+"""The title of programs for constant sizes, beside one for all sizes."""
 CERTAIN = 0.05
 """Least p of a sign test at which two implementations count as equal."""
 
@@ -96,7 +98,8 @@ def ratios_of(records: Sequence[Record]) -> dict[str, dict[str, float]]:
     """The medians of pairs, by the other implementation and the label."""
     found: dict[str, dict[str, float]] = {}
     for record in records:
-        rows = {"the fastest other library": peer_of(record), PROCESS: in_process(record)}
+        rows = {"the fastest other library": peer_of(record)}
+        rows |= {row.library: row for row in record.rows if row.library in (PROCESS, CONSTANT)}
         for library in dict.fromkeys(row.library for row in record.rows if row.library in LIBRARIES):
             rows[LIBRARIES[library].title] = fastest(row for row in record.rows if row.library == library)
         for name, row in rows.items():

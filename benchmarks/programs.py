@@ -2,9 +2,10 @@
 
 `functions` are the sixty of `torch_fusions.txt`, `models` those of `torch_models.py`, beside PyTorch (eager) and
 `torch.compile` (Inductor; models also with frozen weights), in a process for each case with empty caches on disk.
-Models are compiled again in a second process. `onnx` takes the nine networks for images in the wheel of `onnx`, whose
-weights are constants, or files, beside ONNX Runtime. All implementations of a case are called in turns with the same
-arguments, on the same number of threads; ratios are medians over pairs of samples of one turn.
+Models are compiled again in a second process. `sizes` are the functions of `torch_sizes.py`, compiled once for nine
+sizes. `onnx` takes the nine networks for images in the wheel of `onnx`, whose weights are constants, or files, beside
+ONNX Runtime. All implementations of a case are called in turns with the same arguments, on the same number of threads;
+ratios are medians over pairs of samples of one turn.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ from pdojo.errors import UsageError
 SUITES: Mapping[str, str] = {
     "functions": "benchmarks.torch_fusions",
     "models": "benchmarks.torch_models",
+    "sizes": "benchmarks.torch_sizes",
     "onnx": "benchmarks.onnx_models",
 }
 """Modules with `names`, the cases for words of the command line, and `measure`, which makes the record of a case."""
-KEPT = {"functions": "torch-fusions", "models": "torch-models", "onnx": "models"}
+KEPT = {"functions": "torch-fusions", "models": "torch-models", "sizes": "torch-sizes", "onnx": "models"}
 """The beginnings of stored files' names."""
 RESULTS = Path(__file__).parent / "results" / "programs"
 ROOT = Path(__file__).parents[1]

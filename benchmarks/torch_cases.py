@@ -53,7 +53,7 @@ class Case:
         return Case(function, tree_map(_double, self.arguments))
 
 
-def chosen(cases: Mapping[str, Callable[[], Case]], words: Sequence[str]) -> list[str]:
+def chosen(cases: Mapping[str, Callable[[], object]], words: Sequence[str]) -> list[str]:
     """The names of cases that contain one of the words; all without words."""
     return [name for name in cases if not words or any(word in name for word in words)]
 
@@ -64,24 +64,23 @@ def measure(case: Case, others: Sequence[Implementation], rounds: int = ROUNDS) 
     Without rounds, nothing is timed: there is one sample, the first call.
     """
     made: list[CompiledGraph] = []
-    compiled: dict[Implementation, tuple[Function, float, float]] = {}
+    functions: dict[Implementation, tuple[Function, float, float]] = {}
     outcomes: dict[Implementation, Outcome] = {}
     with torch.no_grad():
-        wanted = _numbers(case.doubled())
+        wanted = numbers(case.doubled())
         scale = max((float(each.abs().max()) for each in wanted if each.numel()), default=0.0)
         for name in ((OURS, ""), *others):
             start = time.perf_counter()
-            torch.compiler.reset()
-            function = _compiled(name, case.function, made)
+            function = compiled(name, case.function, made, dynamic=False)
             try:
-                results = _numbers(Case(function, case.arguments))
+                results = numbers(Case(function, case.arguments))
             except Exception as error:  # noqa: BLE001  # a compiler's failure is a result
                 outcomes[name] = CompileError(f"{type(error).__name__}: {error}"[:500])
                 continue
-            compiled[name] = function, time.perf_counter() - start, error_of(results, wanted)
-        samples = _samples({name: each[0] for name, each in compiled.items()}, case.arguments, rounds)
-    eager = compiled[EAGER][2] if EAGER in compiled else 0.0
-    for name, (_, seconds, error) in compiled.items():
+            functions[name] = function, time.perf_counter() - start, error_of(results, wanted)
+        samples = _samples({name: each[0] for name, each in functions.items()}, case.arguments, rounds)
+    eager = functions[EAGER][2] if EAGER in functions else 0.0
+    for name, (_, seconds, error) in functions.items():
         check = Check("float64 PyTorch", 0.0, error, error / scale if scale else error)
         if name == (OURS, "") and not error <= max(2 * eager, LEAST * scale):
             outcomes[name] = WrongResult(f"the largest error is {error:.3g}, that of eager PyTorch {eager:.3g}")
@@ -91,13 +90,20 @@ def measure(case: Case, others: Sequence[Implementation], rounds: int = ROUNDS) 
     rows = [
         {"library": name[0], "variant": name[1], "outcome": outcomes[name].to_json()} for name in ((OURS, ""), *others)
     ]
-    times = ", ".join(f"{' '.join(name).strip()} {each[1]:.2f} s" for name, each in compiled.items())
-    return {"rows": rows, "notes": [f"compiled: {times}", *_described(made)]}
+    times = ", ".join(f"{' '.join(name).strip()} {each[1]:.2f} s" for name, each in functions.items())
+    return {"rows": rows, "notes": [f"compiled: {times}", *described(made)]}
 
 
-def _compiled(name: Implementation, function: Function, made: list[CompiledGraph]) -> Function:
+def compiled(name: Implementation, function: Function, made: list[CompiledGraph], *, dynamic: bool) -> Function:
+    """A function as an implementation compiles it, for all sizes or for each; graphs of ours are added to `made`."""
     match name:
-        case ("pdojo", _):
+        case ("torch", _):
+            return function
+        case ("torch.compile", variant):
+            return torch.compile(
+                function, dynamic=dynamic, options={"freezing": True} if "freezing" in variant else None
+            )
+        case _:
 
             def make(graph: GraphModule, options: Options, static: Sequence[int]) -> CompiledGraph:
                 made.append(CompiledGraph(graph, options, static))
@@ -105,17 +111,11 @@ def _compiled(name: Implementation, function: Function, made: list[CompiledGraph
 
             options = Options()
             return torch.compile(
-                function, backend=lambda graph, inputs: compiled_graph(graph, inputs, options, make), dynamic=False
+                function, backend=lambda graph, inputs: compiled_graph(graph, inputs, options, make), dynamic=dynamic
             )
-        case ("torch", _):
-            return function
-        case (_, "inductor"):
-            return torch.compile(function, dynamic=False)
-        case _:
-            return torch.compile(function, dynamic=False, options={"freezing": True})
 
 
-def _described(made: Sequence[CompiledGraph]) -> list[str]:
+def described(made: Sequence[CompiledGraph]) -> list[str]:
     """The kernels and fallbacks that our backend made of a function."""
     programs = [each for graph in made for each in graph.programs.values() if each is not None]
     models = [region.model for program in programs for region in program.regions.values()]
@@ -134,11 +134,12 @@ def _samples(
     names = list(functions)
     for number in range(rounds):
         for name in names[number % len(names) :] + names[: number % len(names)]:
-            samples[name].append(_sample(functions[name], arguments))
+            samples[name].append(sample(functions[name], arguments))
     return samples
 
 
-def _sample(function: Function, arguments: Sequence[Any]) -> float:
+def sample(function: Function, arguments: Sequence[Any]) -> float:
+    """Seconds per call, after one that is not timed."""
     function(*arguments)
     calls, start = 0, time.perf_counter()
     while (now := time.perf_counter()) < start + SECONDS or not calls:
@@ -147,7 +148,7 @@ def _sample(function: Function, arguments: Sequence[Any]) -> float:
     return (now - start) / calls if calls else now - start
 
 
-def _numbers(case: Case) -> list[torch.Tensor]:
+def numbers(case: Case) -> list[torch.Tensor]:
     """The results that are floating-point numbers."""
     return [
         each.detach().double()
