@@ -22,6 +22,7 @@ from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.names import symbol
 from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp, StatementOp, Swizzle
+from pdojo.dialect.strides import Strides
 from pdojo.dialect.table import Table
 
 NO_HINTS = DictionaryAttr({})
@@ -55,6 +56,8 @@ class Buffer:
     """Whether it is a constant input, or a temporary that is computed once, at binding (`binding.py`)."""
     sized: tuple[Expr, ...] = ()
     """The extents as expressions of sizes; () if all are constant."""
+    strides: Strides = ()
+    """The strides of an interface array's outer dimensions; () if it is dense."""
 
     @property
     def extents(self) -> tuple[Expr, ...]:
