@@ -1,17 +1,13 @@
 """Random legal moves on kernels with strided arrays, judged by code on arrays with random gaps, which must stay."""
 
-from __future__ import annotations
-
 from math import prod
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.lib.stride_tricks import as_strided
-from numpy.typing import NDArray
 
-from pdojo.backends.calling.arrays import Parameter, parameters_at, parameters_of
+from differential.strided import Memory
+from pdojo.backends.calling.arrays import parameters_at, parameters_of
 from pdojo.backends.llvm.executable import compile
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.machines.registry import host
@@ -20,6 +16,7 @@ from pdojo.dialect.notation.parser import parse_notation
 from pdojo.dialect.notation.printer import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret
+from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.dialect.view.build import nest_of
 from pdojo.passes.scheduled_kernel import make_moves
 from pdojo.transforms.game import Game
@@ -83,47 +80,12 @@ KERNELS = {
 }
 
 
-class Memory:
-    """An array with random gaps inside of a larger memory of random bytes, all of which a call must keep."""
-
-    def __init__(self, parameter: Parameter, values: NDArray[Any] | None, random: np.random.Generator) -> None:
-        wanted = np.zeros(parameter.shape) if values is None else values
-        dtype = parameter_dtype(parameter)
-        known: list[int] = []
-        end = 1
-        for extent, stride in zip(reversed(parameter.shape), reversed((*parameter.strides, 1)), strict=True):
-            chosen = end + int(random.integers(0, 6)) if stride is None else stride
-            end = max(end, 1) + (extent - 1) * chosen
-            known.insert(0, chosen)
-        offset = int(random.integers(0, 5))
-        self.whole = random.integers(0, 256, (end + offset + 9) * dtype.itemsize, np.uint8)
-        row = self.whole.view(dtype)[offset:]
-        self.array = as_strided(row, parameter.shape, [stride * dtype.itemsize for stride in known])
-        if parameter.intent is not Intent.OUT:
-            self.array[...] = wanted
-        self.values = self.array.copy()
-        mask = np.zeros(self.whole.size // dtype.itemsize, np.bool_)
-        as_strided(mask[offset:], parameter.shape, known)[...] = True
-        self._gaps = ~mask.repeat(dtype.itemsize)
-        self._before = self.whole.copy()
-
-    def check(self, written: bool) -> None:
-        """Assert that only elements of an output have changed."""
-        kept = self._gaps if written else slice(None)
-        np.testing.assert_array_equal(self.whole[kept], self._before[kept], "memory that a call must keep")
-
-
-def parameter_dtype(parameter: Parameter) -> np.dtype[Any]:
-    return np.dtype({"f32": np.float32, "f64": np.float64, "i16": np.int16}[parameter.dtype])
-
-
 def judge(before: KernelOp, after: KernelOp, values: dict[str, int], seed: int) -> None:
     """Assert that a program computes what the first one does, by interpreter and code, and keeps all other memory."""
     random = np.random.default_rng(seed + prod(values.values()))
     known = bound(before, values)
     parameters = parameters_at(parameters_of(nest_of(before)), values)
-    given = {p.name: random.integers(-9, 9, p.shape).astype(parameter_dtype(p)) / 8 for p in parameters}
-    given = {p.name: given[p.name].astype(parameter_dtype(p)) for p in parameters}
+    given = {p.name: (random.integers(-90, 90, p.shape) / 8).astype(INTERFACE[p.dtype]) for p in parameters}
     memory = {p.name: Memory(p, given[p.name], random) for p in parameters}
     inputs = {p.name: memory[p.name].values for p in parameters if p.intent is not Intent.OUT}
     wanted = interpret(known, inputs)
@@ -131,7 +93,7 @@ def judge(before: KernelOp, after: KernelOp, values: dict[str, int], seed: int) 
     compile(after, host(), threads=2, optimize="search")(**{name: each.array for name, each in memory.items()})
     for parameter in parameters:
         name = parameter.name
-        memory[name].check(written=parameter.written)
+        memory[name].check()
         if parameter.written:
             for each, by in ((found[name], "interpreter"), (memory[name].array, "code")):
                 message = f"{by}: {name} for {values}"
