@@ -1,6 +1,5 @@
 """Random legal moves on kernels with strided arrays, judged by code on arrays with random gaps, which must stay."""
 
-from math import prod
 from random import Random
 
 import numpy as np
@@ -82,7 +81,7 @@ KERNELS = {
 
 def judge(before: KernelOp, after: KernelOp, values: dict[str, int], seed: int) -> None:
     """Assert that a program computes what the first one does, by interpreter and code, and keeps all other memory."""
-    random = np.random.default_rng(seed + prod(values.values()))
+    random = np.random.default_rng(seed)
     known = bound(before, values)
     parameters = parameters_at(parameters_of(nest_of(before)), values)
     given = {p.name: (random.integers(-90, 90, p.shape) / 8).astype(INTERFACE[p.dtype]) for p in parameters}
@@ -100,7 +99,7 @@ def judge(before: KernelOp, after: KernelOp, values: dict[str, int], seed: int) 
                 np.testing.assert_allclose(each, wanted[name], rtol=3e-4, atol=3e-5, err_msg=message)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", KERNELS)
 def test_legal_moves_are_right_for_all_strides(name: str, seed: int) -> None:
     (start,) = parse_notation(KERNELS[name])
@@ -113,13 +112,13 @@ def test_legal_moves_are_right_for_all_strides(name: str, seed: int) -> None:
         after = game.program.kernel
         (again,) = parse_notation(print_notation(after))
         assert print_notation(again) == print_notation(after)
-        for values in values_of(start.known_sizes(), random):
-            judge(start, after, values, seed + number)
+        for turn, values in enumerate(values_of(start.known_sizes(), random)):
+            judge(start, after, values, 3 * (MOVES * seed + number) + turn)
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_pass_is_right_for_all_strides(name: str) -> None:
     (start,) = parse_notation(KERNELS[name])
     after = make_moves(start, host(), "heuristic").after
-    for values in values_of(start.known_sizes(), Random(0)):
-        judge(start, after, values, 0)
+    for turn, values in enumerate(values_of(start.known_sizes(), Random(0))):
+        judge(start, after, values, turn)

@@ -1,8 +1,7 @@
 """The view of a kernel that analyses, moves, interpreters and backends read: plain objects instead of SSA.
 
-A `Nest` is computed once from a `KernelOp` and does not change until it is released. Induction variables are
-identified by the depth of their scope, so that index expressions (`pdojo.dialect.affine`) of two nodes that share
-ancestors are directly comparable.
+A `Nest` is computed once from a `KernelOp` and does not change until it is released. Induction variables are depths of
+scopes, so that index expressions (`pdojo.dialect.affine`) of two nodes that share ancestors are directly comparable.
 """
 
 from __future__ import annotations
@@ -422,8 +421,7 @@ class Nest:
     def about_uses(self, buffer: Buffer, name: str, decide: Callable[[], FactT]) -> FactT:
         """The fact called `name` about a buffer; it survives moves that leave the buffer's declaration and uses alone.
 
-        It depends on the declaration, the accesses, their statements' functions, the scopes around these, and the order
-        of the statements.
+        It depends on the declaration, the accesses, functions and order of their statements, and scopes around these.
         """
         return fact(self.of_uses.setdefault(buffer, {}), name, decide)
 
