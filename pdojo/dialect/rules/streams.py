@@ -291,7 +291,7 @@ def guard_of(scope: Scope) -> str:
 
 
 def _sizes_of(buffer: Buffer) -> str:
-    """What the strides of a buffer depend on: sizes, or the caller."""
+    """Names of the sizes on which the strides of a buffer depend; `the caller` for a strided array."""
     return "the caller" if buffer.strides else ", ".join(size.name for size in sizes_in(buffer.sized))
 
 
