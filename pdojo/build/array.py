@@ -29,6 +29,7 @@ from pdojo.dialect.names import name_problem
 from pdojo.dialect.notation.literals import constant_attr
 from pdojo.dialect.notation.spelling import CALLS, INFIX, PREFIX
 from pdojo.dialect.semantics.rounding import round_float64
+from pdojo.dialect.strides import Strides, strides_problem
 from pdojo.dialect.verification.structure import LARGEST
 from pdojo.dialect.view.nest import Constant, Index
 from pdojo.errors import UsageError, did_you_mean
@@ -167,12 +168,20 @@ Like: TypeAlias = Array | Scalar
 Item: TypeAlias = int | slice | EllipsisType | Array | None
 
 
-def input(name: str, dtype: str, shape: Sequence[int], *, const: bool = False) -> Array:
+def input(
+    name: str,
+    dtype: str,
+    shape: Sequence[int],
+    *,
+    const: bool = False,
+    strided: bool | Sequence[int | None] = False,
+) -> Array:
     """An array that the caller of the kernel passes.
 
     `dtype` is an element type of the notation, `bool` (`i1`), or `u8 u16 u32 u64`: callers pass these as signed
     integers with the same bits. A `const` array, for example of weights, has the same bytes at every call after it was
-    bound (`LoadedKernel.bind_constants`).
+    bound (`LoadedKernel.bind_constants`). A `strided` array need not be dense: only its last dimension is contiguous,
+    and each call gives the other strides. As a sequence, `strided` has those that are constant, in elements, and None.
 
     >>> from pdojo import build
     >>> build.input("x", "f32", (4, 8))
@@ -181,7 +190,12 @@ def input(name: str, dtype: str, shape: Sequence[int], *, const: bool = False) -
     extents, kind, problem = check_shape(shape), check_dtype(dtype), name_problem(name)
     if problem is not None:
         raise UsageError(problem)
-    definition = Definition(storage_of(kind), extents, name=name, constant=const)
+    strides: Strides = ()
+    if strided is not False:
+        strides = (None,) * (len(extents) - 1) if strided is True else tuple(strided)
+        if (problem := strides_problem(greatest(extents), strides, kind="constant" if const else "")) is not None:
+            raise UsageError(f"strided input '{name}': {problem}")
+    definition = Definition(storage_of(kind), extents, name=name, constant=const, strides=strides)
     return Array(kind, extents, Read(definition, identity(extents)))
 
 

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from pdojo.build.sizes import greatest
 from pdojo.dialect.affine import Expr, IndexArray, var
 from pdojo.dialect.lookups import lookups_in, with_tables
+from pdojo.dialect.strides import Strides
 from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Constant, Index
 
@@ -34,6 +35,8 @@ class Definition:
     """The name of an input."""
     constant: bool = False
     """Whether callers bind the input once."""
+    strides: Strides = ()
+    """The strides of an input that is not dense."""
     casts: dict[tuple[str, str], Definition] = field(init=False, default_factory=dict["tuple[str, str]", "Definition"])
     """Its casts, keyed by function and type of handle, so that there is one of each."""
     serial: int = field(init=False, default_factory=lambda: next(_serial))

@@ -236,7 +236,8 @@ class _Kernel:
         rows += [(d, title, Intent.OUT) for d, title in self.results.items()]
         extents = [tuple(map(expression_of, d.shape)) for d, _, _ in rows]
         arguments = [
-            (title, intent, memref_of(d.dtype, e)) for (d, title, intent), e in zip(rows, extents, strict=True)
+            (title, intent, memref_of(d.dtype, e, d.strides))
+            for (d, title, intent), e in zip(rows, extents, strict=True)
         ]
         constants = [title for definition, title, _ in rows if definition.constant]
         kernel = KernelOp(

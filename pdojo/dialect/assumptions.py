@@ -15,8 +15,8 @@ from pdojo.errors import UsageError
 def with_alignment(kernel: KernelOp, *alignments: int) -> KernelOp:
     """A copy whose callers align the interface arrays to at least `alignments` bytes.
 
-    One number is for all arrays; several are in the order of the kernel's arguments. Raises UsageError for a number
-    that is no power of two, and for a wrong count of numbers.
+    One number is for all dense arrays; several are in the order of the kernel's arguments. Raises UsageError for a
+    number that is no power of two, and for a wrong count of numbers.
     """
     wrong = next((number for number in alignments if not 1 <= number <= LARGEST or number & (number - 1)), None)
     if wrong is not None:
@@ -24,12 +24,13 @@ def with_alignment(kernel: KernelOp, *alignments: int) -> KernelOp:
         raise UsageError(f"an alignment is a power of two{most}, not {wrong}")
     aligned = kernel.clone()
     interface = [buffer for buffer in nest_of(kernel).buffers if buffer.op is None]
-    each = alignments * len(interface) if len(alignments) == 1 else alignments
+    each = alignments
+    if len(alignments) == 1:
+        each = tuple(1 if buffer.strides else alignments[0] for buffer in interface)
     if len(each) != len(interface):
         name = kernel.sym_name.data
         raise UsageError(f"kernel '{name}' has {len(interface)} arguments, and there are {len(each)} alignments")
-    rows = zip(interface, each, strict=True)
-    facts = [max(number, buffer.alignment, byte_width(buffer.dtype)) for buffer, number in rows]
+    facts = [max(number, b.alignment, byte_width(b.dtype)) for b, number in zip(interface, each, strict=True)]
     if facts == [buffer.alignment for buffer in interface]:
         # The kernel already states all of it.
         return aligned

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, MemRefType, StringAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, MemRefType, NoneAttr, StridedLayoutAttr, StringAttr
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineExpr, AffineMap
 
@@ -15,6 +15,8 @@ from pdojo.dialect.affine_maps import to_affine
 from pdojo.dialect.attributes import LookupAttr
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.lookups import lookups_in, sizes_in
+from pdojo.dialect.narrowing import is_memref
+from pdojo.dialect.strides import Strides
 
 
 class IndexMaps:
@@ -55,10 +57,27 @@ def shape_map(extents: Sequence[Expr], sizes: Sequence[Size]) -> AffineMapAttr:
     return _map(tuple(extents), (), tuple(sizes))
 
 
-def memref_of(dtype: str, extents: Sequence[Expr]) -> MemRefType[Attribute]:
+def memref_of(dtype: str, extents: Sequence[Expr], strides: Strides = ()) -> MemRefType[Attribute]:
     """The type of an array; extents that are no constants are `?`."""
     shape = [extent.constant if extent.is_constant else DYNAMIC_INDEX for extent in extents]
-    return MemRefType(DTYPES[dtype], shape)
+    layout = StridedLayoutAttr([*strides, 1], None) if strides else NoneAttr()
+    return MemRefType(DTYPES[dtype], shape, layout)
+
+
+def dense(kind: Attribute) -> Attribute:
+    """The type of an array without its strides."""
+    return MemRefType(kind.element_type, kind.shape) if is_memref(kind) else kind
+
+
+def is_strided(layout: Attribute) -> bool:
+    """Whether a layout is that of an array whose last dimension is contiguous, and which begins anywhere."""
+    return isinstance(layout, StridedLayoutAttr) and layout.get_offset() is None and layout.get_strides()[-1:] == (1,)
+
+
+def strides_of(kind: MemRefType[Attribute]) -> Strides:
+    """The strides of an array by its type; () if it is dense."""
+    layout = kind.layout
+    return tuple(layout.get_strides()[:-1]) if isinstance(layout, StridedLayoutAttr) else ()
 
 
 class GuardMaps(NamedTuple):

@@ -162,6 +162,8 @@ def _entry(operator: str, sized: SizedKernel, dispatch: Dispatch, *, is_tuned: b
     name = entry_name(operator, sized.sizes.values(), dispatch)
     validate(Program(sized.kernel, host()))
     nest = nest_of(sized.kernel)
+    if strided := [p.name for p in parameters_of(nest) if p.strides]:
+        raise UsageError(f"'{operator}': '{strided[0]}' is strided, and libraries take dense arrays")
     arrays = tuple(Array(p.name, p.dtype, p.shape, p.intent.value) for p in parameters_of(nest))
     if dispatch != "exact" and len(arrays) > MOST_ARRAYS:
         raise UsageError(f"key 'rows': '{operator}' has {len(arrays)} arrays, and rows are for at most {MOST_ARRAYS}")

@@ -170,4 +170,5 @@ def _is_plain(scope: Scope) -> bool:
 def _is_dense(buffer: Buffer, d: int, nest: Nest) -> bool:
     """Whether two dimensions of a buffer are dense, and known by no other names."""
     is_one = len(buffer.names) == 1 and buffer.names[0] not in nest.index_arrays
-    return is_one and not buffer.swizzles and not buffer.sized and buffer.reuse[d] == buffer.reuse[d + 1] <= 1
+    is_dense = not (buffer.swizzles or buffer.sized or buffer.strides)
+    return is_one and is_dense and buffer.reuse[d] == buffer.reuse[d + 1] <= 1

@@ -98,7 +98,7 @@ from pdojo.dialect.view.nest import (
     leaves_of,
 )
 from pdojo.dialect.view.nodes import bound_of, is_whole, named_around, nodes_of, run_time_extent
-from pdojo.dialect.view.storage import accesses_of, physical_index, private_scope, slot_index
+from pdojo.dialect.view.storage import accesses_of, open_strides, physical_index, private_scope, slot_index
 from pdojo.errors import NotationError, Undecided
 from pdojo.transforms.base import EFFECT, Transformation
 from pdojo.transforms.legality.faults import fault

@@ -6,6 +6,7 @@ from pdojo.backends.c.names import Identifiers
 from pdojo.backends.c.spelling import CSpelling
 from pdojo.dialect.affine import Size
 from pdojo.dialect.view.nest import Nest
+from pdojo.dialect.view.storage import numbers_of
 from pdojo.dialect.view.versions import Versions
 
 
@@ -23,12 +24,13 @@ def dispatch_text(versions: Versions, spelling: CSpelling) -> str:
 
 
 def parameters_of(nest: Nest, spelling: CSpelling) -> tuple[list[str], dict[str, str]]:
-    """The parameters of a kernel's function as C, and the names of those for arrays and sizes."""
+    """The parameters of a kernel's function as C, and the names of those for arrays, sizes and strides."""
     local = Identifiers()
     arrays = [b for b in nest.buffers if b.intent is not None]
-    names = {name: local.fresh(name) for name in (*(b.names[0] for b in arrays), *nest.sizes)}
+    numbers = numbers_of(nest)
+    names = {name: local.fresh(name.replace(".", "_")) for name in (*(b.names[0] for b in arrays), *numbers)}
     pointers = [spelling.parameter(buffer, names[buffer.names[0]]) for buffer in arrays]
-    sizes = [f"int64_t {names[size]}" for size in nest.sizes]
+    sizes = [f"int64_t {names[number]}" for number in numbers]
     return [*pointers, *sizes, f"void *{spelling.restrict} workspace", "int32_t threads"], names
 
 

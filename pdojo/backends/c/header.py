@@ -12,7 +12,8 @@ from pdojo.dialect.view.nest import Nest
 from pdojo.dialect.view.versions import Versions
 
 _OPENING = f"""\
-/* Kernels compiled by pdojo. Arrays are dense, in row-major order, and do not overlap; alignments are in bytes.
+/* Kernels compiled by pdojo. Arrays are in row-major order, dense unless strided, and do not overlap; strides are in
+   elements, alignments in bytes.
    f16 and bf16 are passed as their bits. `workspace` is scratch memory of kernel_WORKSPACE(threads) bytes, aligned to
    {ALIGNMENT} (NULL where that is 0); each call that runs at the same time needs its own. `threads` is at least 1. */
 #pragma once

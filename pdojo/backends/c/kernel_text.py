@@ -1,7 +1,7 @@
 """A kernel as a C function: scopes as loops with pragmas, buffers as pointers and local arrays.
 
-The function has the interface of the object files (docs/llvm.md): a pointer per interface array, the workspace, the
-number of threads.
+The function has the interface of the object files (docs/llvm.md): a pointer per interface array, sizes, given strides,
+the workspace, the number of threads.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules.frames import parallel_ancestor
 from pdojo.dialect.rules.tensor import IntrinsicMatch, match
 from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Scope
+from pdojo.dialect.view.storage import numbers_of
 from pdojo.errors import LoweringError
 
 BACKEND = "c"
@@ -52,7 +53,7 @@ class _KernelText(LoopText):
         code = FunctionText(prelude, self.plan.placements, {b: names.fresh(b.names[0]) for b in nest.buffers})
         code.tables = {table: names.fresh(table) for table in nest.tables}
         code.indices = {b.names[0]: code.names[b] for b in nest.buffers if b.names[0] in nest.index_arrays}
-        code.sizes = {size: names.fresh(size) for size in nest.sizes}
+        code.sizes = {name: names.fresh(name.replace(".", "_")) for name in numbers_of(nest)}
         super().__init__(code)
 
     def text(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.names import variable
+from pdojo.dialect.strides import spelled
 from pdojo.dialect.view.nest import Buffer
 
 
@@ -30,4 +31,5 @@ def comment(buffer: Buffer, name: str) -> str:
     extents = "".join(f"[{extent.render(str)}]" for extent in buffer.extents)
     uses = {Intent.IN: "read", Intent.OUT: "written", Intent.INOUT: "read and written"}
     assert buffer.intent is not None
-    return f"{name}: {buffer.dtype} {extents}{' ' * bool(extents)}{uses[buffer.intent]}, aligned to {buffer.alignment}"
+    text = f"{name}: {buffer.dtype} {extents}{' ' * bool(extents)}{uses[buffer.intent]}, aligned to {buffer.alignment}"
+    return f"{text}, {spelled(buffer.strides)}" if buffer.strides else text

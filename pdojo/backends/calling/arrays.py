@@ -11,11 +11,13 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from pdojo.backends.calling.strided import complete, misfit, placed, share_memory, span, strides_in
 from pdojo.backends.calling.tensors import array_of, dtype_of, is_tensor, tensor_of
 from pdojo.dialect.affine import Expr, IndexArray
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.dialect.sizes import shape_for
+from pdojo.dialect.strides import Strides
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import UsageError
 
@@ -40,6 +42,13 @@ class Parameter:
     """The extents as expressions of sizes, if they depend on some; `shape` has the greatest ones."""
     indices: IndexArray | None = None
     """The range of its entries, if they are indices."""
+    strides: Strides = ()
+    """The strides of its outer dimensions in elements, None for one that a call gives; () if it is dense."""
+
+    @property
+    def gaps(self) -> int:
+        """Elements of memory that an array of its own takes beyond a dense one's; may be negative."""
+        return span(self.shape, complete(self.shape, self.strides)) - prod(self.shape) if self.strides else 0
 
     @property
     def extent_texts(self) -> list[str]:
@@ -65,6 +74,7 @@ def parameters_of(nest: Nest) -> tuple[Parameter, ...]:
             b.constant,
             b.sized,
             nest.index_arrays.get(b.names[0]),
+            b.strides,
         )
         for b in interface
         if b.intent is not None
@@ -111,8 +121,16 @@ def aligned(array: AnyArray) -> AnyArray:
 
 
 def empty_for(parameter: Parameter) -> NDArray[Any]:
-    """An uninitialised array with the shape and type of an output."""
-    return aligned_empty(parameter.shape, INTERFACE[parameter.dtype], max(ALIGNMENT, parameter.alignment))
+    """An uninitialised array with the shape, strides and type of an output."""
+    dtype, alignment = INTERFACE[parameter.dtype], max(ALIGNMENT, parameter.alignment)
+    return in_memory(parameter, aligned_empty((prod(parameter.shape) + parameter.gaps,), dtype, alignment))
+
+
+def in_memory(parameter: Parameter, memory: NDArray[Any]) -> NDArray[Any]:
+    """The array of a parameter in a row of elements, as many as it has and its `gaps`."""
+    if not parameter.strides:
+        return memory.reshape(parameter.shape)
+    return placed(memory, parameter.shape, complete(parameter.shape, parameter.strides))
 
 
 def view(value: AnyArray, parameter: Parameter) -> NDArray[Any]:
@@ -130,7 +148,9 @@ def view(value: AnyArray, parameter: Parameter) -> NDArray[Any]:
         raise UsageError(
             f"array '{parameter.name}' has shape {_shape(array.shape)}, the kernel takes {_shape(parameter.shape)}"
         )
-    if not array.flags.c_contiguous:
+    if parameter.strides:
+        _check_strides(array, parameter)
+    elif not array.flags.c_contiguous:
         hint = f"{parameter.name}.contiguous()" if tensor is not None else "numpy.ascontiguousarray of it"
         raise UsageError(f"array '{parameter.name}' is not C-contiguous; pass {hint}")
     if parameter.written and not array.flags.writeable:
@@ -141,6 +161,11 @@ def view(value: AnyArray, parameter: Parameter) -> NDArray[Any]:
             f"pass pdojo.aligned({parameter.name}), an aligned copy"
         )
     return array
+
+
+def _check_strides(array: NDArray[Any], parameter: Parameter) -> None:
+    if (problem := misfit(array, parameter.strides, written=parameter.written)) is not None:
+        raise UsageError(f"strided array '{parameter.name}' {problem}")
 
 
 def view_at(address: int, parameter: Parameter, sizes: Mapping[str, int]) -> NDArray[Any]:
@@ -154,19 +179,23 @@ def view_at(address: int, parameter: Parameter, sizes: Mapping[str, int]) -> NDA
 def check_overlap(arrays: Sequence[NDArray[Any]], parameters: Sequence[Parameter]) -> None:
     """Raise UsageError if an array that the kernel writes shares memory with another array."""
     spans = _spans(arrays, parameters)
-    for position, (_, end, first) in enumerate(spans):
-        for start, _, second in spans[position + 1 :]:
+    for position, (_, end, place) in enumerate(spans):
+        for start, _, other in spans[position + 1 :]:
             if start >= end:
                 break
-            if first.written or second.written:
+            first, second = parameters[place], parameters[other]
+            between = (first.strides or second.strides) and not share_memory(arrays[place], arrays[other])
+            if (first.written or second.written) and not between:
                 raise UsageError(
                     f"arrays '{first.name}' and '{second.name}' overlap in memory, and the kernel writes one"
                 )
 
 
-def _spans(arrays: Sequence[NDArray[Any]], parameters: Sequence[Parameter]) -> list[tuple[int, int, Parameter]]:
-    spans = [(a.ctypes.data, a.ctypes.data + a.nbytes, p) for a, p in zip(arrays, parameters, strict=True)]
-    return sorted(spans, key=lambda span: span[:2])
+def _spans(arrays: Sequence[NDArray[Any]], parameters: Sequence[Parameter]) -> list[tuple[int, int, int]]:
+    """The first byte of each array, the byte after its last one, and its position; in the order of memory."""
+    rows = enumerate(zip(arrays, parameters, strict=True))
+    sizes = ((k, a, span(a.shape, strides_in(a)) * a.itemsize if p.strides else a.nbytes) for k, (a, p) in rows)
+    return sorted((array.ctypes.data, array.ctypes.data + size, place) for place, array, size in sizes)
 
 
 def _shape(shape: Sequence[int]) -> str:

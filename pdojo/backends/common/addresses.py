@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
-from pdojo.dialect.affine import Atom, Expr, IndexArray, Lookup, atom_variables, const, modulo
+from pdojo.dialect.affine import Atom, Expr, IndexArray, Lookup, Size, atom_variables, const, modulo
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.lookups import along, lookups_in
 from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Access, Buffer, Nest, Scope
-from pdojo.dialect.view.storage import granule_numbers, physical_index, physical_shape, sized_strides
+from pdojo.dialect.view.storage import granule_numbers, open_strides, physical_index, physical_shape, stride_symbol
 from pdojo.errors import LoweringError
 
 
@@ -28,9 +28,14 @@ class BufferLayout:
     """The extents as expressions of sizes, if the memory is an interface array's, whose strides then depend on them.
 
     Other memory has the strides of the greatest extents."""
+    given: tuple[Size | None, ...] = ()
+    """Per outer dimension, the stride that each call gives; None, or beyond the end, where `strides` has it."""
 
     def factor(self, dimension: int) -> tuple[int, tuple[Expr, ...]]:
-        """The stride of a dimension as a number and the extents that depend on sizes."""
+        """The stride of a dimension as a number and what it is multiplied by: extents by sizes, or a given stride."""
+        given = self.given[dimension] if dimension < len(self.given) else None
+        if given is not None:
+            return 1, (given.expression,)
         if not self.sized:
             return self.strides[dimension], ()
         inner = self.sized[dimension + 1 :]
@@ -50,6 +55,10 @@ class BufferLayout:
 def layout_of(nest: Nest, buffer: Buffer) -> BufferLayout:
     """The layout of one copy of `buffer`; a private buffer has a copy per thread."""
     shape = physical_shape(nest, buffer)
+    if buffer.strides:
+        given = tuple(stride_symbol(buffer, d) if s is None else None for d, s in enumerate(buffer.strides))
+        known = (*(stride or 0 for stride in buffer.strides), 1)
+        return BufferLayout(shape, known, byte_width(buffer.dtype), given=given)
     strides = [1] * len(shape)
     for dimension in range(len(shape) - 2, -1, -1):
         strides[dimension] = strides[dimension + 1] * shape[dimension + 1]
@@ -68,11 +77,12 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """A distance `factor * index * product(extents)`, whose extents depend on sizes."""
+    """A distance `factor * index * product(extents)` that depends on sizes or on a given stride."""
 
     index: Expr
     factor: int
     extents: tuple[Expr, ...]
+    """Expressions of sizes, or a stride that callers give."""
 
     @property
     def divisor(self) -> int:
@@ -86,7 +96,9 @@ def _divisor_of(extent: Expr) -> int:
 
 def stride_divisors(buffer: Buffer) -> list[int]:
     """Numbers that divide the strides, in elements, of the outer dimensions whose strides depend on sizes."""
-    return [prod(map(_divisor_of, buffer.sized[d + 1 :])) for d in range(sized_strides(buffer))]
+    if buffer.strides:
+        return [1 if stride is None else stride for stride in buffer.strides]
+    return [prod(map(_divisor_of, buffer.sized[d + 1 :])) for d in range(open_strides(buffer))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +145,7 @@ def address(access: Access, layout: BufferLayout, chain: Sequence[Scope]) -> Exp
             f"'{access.array.name}' is swizzled, which this backend cannot do; apply unswizzle_dim first"
         )
     if found.scaled:
-        raise LoweringError(f"the strides of '{access.array.name}' depend on sizes, which this backend cannot do")
+        raise LoweringError(f"the strides of '{access.array.name}' are known at run time, which this backend cannot do")
     return found.linear
 
 
@@ -223,6 +235,12 @@ def spell(access: Access, chain: Sequence[Scope]) -> str:
     """The access in the notation, for messages: `x[{0},{1}*16+{2}]`."""
     index = ",".join(e.render(lambda d: f"{{{d}}}") for e in access.index)
     return f"{access.array.name}[{index}]"
+
+
+def refuse_strides(nest: Nest, backend: str) -> None:
+    """Raise LoweringError for a kernel with strided arrays, for backends that take dense ones only."""
+    if strided := [buffer for buffer in nest.buffers if buffer.strides]:
+        raise LoweringError(f"{backend} takes dense arrays only, and '{strided[0].names[0]}' is strided")
 
 
 def refuse_indices(nest: Nest, backend: str) -> None:

@@ -8,7 +8,7 @@ from pdojo.backends.c.code import FunctionText, printable, variable
 from pdojo.backends.c.loops import LoopText
 from pdojo.backends.c.names import Identifiers
 from pdojo.backends.c.prelude import Prelude
-from pdojo.backends.common.addresses import refuse_indices
+from pdojo.backends.common.addresses import refuse_indices, refuse_strides
 from pdojo.backends.common.placement import ALIGNMENT
 from pdojo.backends.common.walk import LoopBounds
 from pdojo.backends.gpu.device_function import DeviceFunction, KernelState, LaunchText, grid_count, product_text
@@ -61,6 +61,7 @@ def kernel_text(nest: Nest, prelude: Prelude, machine: Machine) -> KernelText:
     Raises LoweringError for kernels that device code cannot express.
     """
     refuse_indices(nest, "code for GPUs")
+    refuse_strides(nest, "code for GPUs")
     try:
         return KernelText(nest, prelude, machine)
     except LoweringError as error:

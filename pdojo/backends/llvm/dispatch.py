@@ -12,13 +12,14 @@ from pdojo.backends.common.placement import plan_memory
 from pdojo.backends.llvm.code import POINTER, FunctionCode
 from pdojo.backends.llvm.kernel_functions import SHARED_BYTES, THREAD_BYTES
 from pdojo.dialect.affine import Size
+from pdojo.dialect.view.storage import numbers_of
 from pdojo.dialect.view.versions import Versions
 
 
 def dispatch_function(versions: Versions) -> llvm.FuncOp:
     """The function, with the arguments of each version's; its workspace is the greatest of the versions'."""
     arrays = [b for b in versions.nests[0].buffers if b.op is None]
-    sizes = [*versions.nests[0].sizes]
+    sizes = numbers_of(versions.nests[0])
     types = [*([POINTER] * len(arrays)), *([i64] * len(sizes)), POINTER, i32]
     code = FunctionCode(versions.symbol, types)
     values = dict(zip(sizes, code.arguments[len(arrays) :], strict=False))

@@ -20,6 +20,7 @@ from pdojo.backends.calling.arrays import (
     parameters_of,
     view_at,
 )
+from pdojo.backends.calling.strided import strides_in
 from pdojo.backends.common.binding import split_kernel
 from pdojo.backends.llvm.openmp import start_threads
 from pdojo.dialect.affine import Size
@@ -128,8 +129,9 @@ class LoadedKernel:
     """Workspaces that no running call uses."""
 
     def __post_init__(self) -> None:
-        pointers, sizes = [ctypes.c_void_p] * len(self.arguments), [ctypes.c_int64] * len(self.sizes)
-        kinds = [*pointers, *sizes, ctypes.c_void_p, ctypes.c_int]
+        given = sum(p.strides.count(None) for p in self.arguments)
+        pointers, numbers = [ctypes.c_void_p] * len(self.arguments), [ctypes.c_int64] * (len(self.sizes) + given)
+        kinds = [*pointers, *numbers, ctypes.c_void_p, ctypes.c_int]
         self._function = ctypes.CFUNCTYPE(None, *kinds)(self.code.address)
         source = self.code.source
         self._concurrent = source.parallel and self.threads > 1
@@ -219,7 +221,7 @@ class LoadedKernel:
 
     def bound(self, views: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None) -> Callable[[], None]:
         """A function that runs the code on checked arrays; sizes are by default those of the arrays' shapes."""
-        pointers = [*(v.ctypes.data for v in views), *(self._sizes_of(views) if sizes is None else sizes)]
+        pointers = self._numbers(views, sizes)
         size = self._workspace_bytes
         workspace = _Workspace.of(size) if size else None
         place = None if workspace is None else workspace.address
@@ -250,7 +252,16 @@ class LoadedKernel:
 
     def run(self, views: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None) -> None:
         """Run the code on checked arrays; sizes are by default those of the arrays' shapes."""
-        self.run_at([*(v.ctypes.data for v in views), *(self._sizes_of(views) if sizes is None else sizes)])
+        self.run_at(self._numbers(views, sizes))
+
+    def _numbers(self, views: Sequence[NDArray[Any]], sizes: Sequence[int] | None) -> list[int]:
+        """The addresses of arrays, sizes, and the strides that a call gives."""
+        strides: list[int] = []
+        for parameter, array in zip(self.arguments, views, strict=True):
+            if parameter.strides:
+                rows = zip(strides_in(array), parameter.strides, strict=False)
+                strides += [stride for stride, known in rows if known is None]
+        return [*(v.ctypes.data for v in views), *(self._sizes_of(views) if sizes is None else sizes), *strides]
 
     def _sizes_of(self, views: Sequence[NDArray[Any]]) -> Sequence[int]:
         """The values of the sizes that the shapes of all arrays determine. Raises UsageError."""
@@ -266,13 +277,16 @@ class LoadedKernel:
         return self._run_with_indices if self._indices else self.run_at
 
     def _run_with_indices(self, pointers: Sequence[int]) -> None:
-        sizes = {size.name: value for size, value in zip(self.sizes, pointers[len(self.arguments) :], strict=True)}
+        sizes = {size.name: value for size, value in zip(self.sizes, pointers[len(self.arguments) :], strict=False)}
         for place, parameter, indices in self._indices:
             check_indices(self.name, indices, view_at(pointers[place], parameter, sizes), sizes)
         self.run_at(pointers)
 
     def run_at(self, pointers: Sequence[int]) -> None:
-        """Run the code on arrays at these addresses, in the order of `arguments`, then sizes; nothing is checked."""
+        """Run the code on arrays at these addresses, in the order of `arguments`, then sizes, then given strides.
+
+        Nothing is checked.
+        """
         if self._concurrent:
             start_threads()
         size = self._workspace_bytes

@@ -1,10 +1,9 @@
 """A kernel as functions of the llvm dialect: a main function, and one per parallel scope for the OpenMP runtime to
 call.
 
-The kernel's function takes a pointer per interface array, the sizes (i64), a pointer to the workspace, and the number
-of threads (i32).
-The workspace holds the shared heap buffers, then one part per thread for the private ones; callers find the sizes in
-attributes of the function.
+The kernel's function takes a pointer per interface array, the sizes and given strides (i64), a pointer to the
+workspace, and the number of threads (i32). The workspace holds the shared heap buffers, then one part per thread for
+the private ones; callers find its sizes in attributes of the function.
 """
 
 from __future__ import annotations
@@ -43,6 +42,7 @@ from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Buffer, Nest, Scope
 from pdojo.dialect.view.nodes import extent_of, run_time_extent
+from pdojo.dialect.view.storage import has_open_strides, numbers_of
 from pdojo.errors import LoweringError
 
 SHARED_BYTES, THREAD_BYTES = "pdojo.shared_bytes", "pdojo.thread_bytes"
@@ -121,7 +121,7 @@ class _KernelLowering:
     def lower(self) -> llvm.FuncOp:
         """Build the kernel's main function."""
         interface = [b for b in self.nest.buffers if b.op is None]
-        sizes = [*self.nest.sizes]
+        sizes = numbers_of(self.nest)
         types = [*([POINTER] * len(interface)), *([i64] * len(sizes)), POINTER, i32]
         code = FunctionCode(self.nest.symbol, types, self.features)
         *given, self.workspace, self.thread_count = code.arguments
@@ -148,9 +148,9 @@ class _KernelLowering:
         facts: list[DictionaryAttr] = []
         for buffer in interface:
             placement = self.plan.placements[buffer]
-            known = 0 if buffer.sized else placement.layout.size_bytes
+            known = 0 if has_open_strides(buffer) else placement.layout.size_bytes
             facts.append(_pointer_facts(placement.alignment, known))
-        facts += [DictionaryAttr({})] * len(self.nest.sizes)
+        facts += [DictionaryAttr({})] * len(numbers_of(self.nest))
         facts.append(_pointer_facts(ALIGNMENT, 0))
         facts.append(DictionaryAttr({}))
         return ArrayAttr(facts)
@@ -238,7 +238,7 @@ class _KernelLowering:
         for variable in variables:
             code.variables[variable] = (slot.next(i64), 0)
         code.indices = {name: slot.next(POINTER) for name in self.nest.index_arrays}
-        code.sizes = {name: slot.next(i64) for name in self.nest.sizes}
+        code.sizes = {name: slot.next(i64) for name in outer.reach.code.sizes}
         alone = slot.next(i64) if _depends_on_sizes(scope) else None
         share = ThreadShare(code, low, high, alone)
         if workspace is not None:

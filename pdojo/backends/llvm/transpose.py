@@ -22,6 +22,7 @@ from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.dialect.view.storage import has_open_strides
 
 SIZES = frozenset({4, 8, 16})
 """Numbers of rows of squares."""
@@ -85,8 +86,8 @@ def emit_square(reach: Reach, scope: Scope, leaf: Leaf) -> bool:
 
 
 def _is_linear(access: Access) -> bool:
-    """Whether an access of an array whose strides depend on sizes does not divide."""
-    return not access.array.buffer.sized or all(
+    """Whether an access of an array whose strides are known at run time does not divide."""
+    return not has_open_strides(access.array.buffer) or all(
         isinstance(atom, int | Size) for index in access.index for atom, _ in index.terms
     )
 

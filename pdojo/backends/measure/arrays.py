@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.calling.arrays import Parameter, empty_for
+from pdojo.backends.calling.arrays import Parameter, empty_for, in_memory
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import is_float
 from pdojo.dialect.semantics.rounding import INTERFACE, round_float64, to_interface
@@ -45,9 +45,15 @@ def random_inputs(
     if unknown:
         raise UsageError(f"a range is given for '{min(unknown)}', which is no input")
     streams = np.random.SeedSequence(seed).spawn(len(read))
-    return {
-        p.name: _random(p, np.random.default_rng(s), between.get(p.name)) for p, s in zip(read, streams, strict=True)
-    }
+    drawn = ((p, _random(p, np.random.default_rng(s), between.get(p.name))) for p, s in zip(read, streams, strict=True))
+    return {p.name: _overlapping(p, array) if p.strides else array for p, array in drawn}
+
+
+def _overlapping(parameter: Parameter, values: NDArray[Any]) -> NDArray[Any]:
+    """The values that are left when all are written to the memory of an array some of whose elements are one."""
+    found = empty_for(parameter)
+    found[...] = values
+    return found.copy()
 
 
 def random_arguments(parameters: Sequence[Parameter], seed: int) -> dict[str, NDArray[Any]]:
@@ -108,18 +114,18 @@ class ArraySet:
 
     def _allocate(self, parameter: Parameter) -> NDArray[Any]:
         dtype = INTERFACE[parameter.dtype]
-        size = prod(parameter.shape) * dtype.itemsize
+        size = (prod(parameter.shape) + parameter.gaps) * dtype.itemsize
         alignment = max(self.alignment, parameter.alignment)
         memory = _pages(size + 2 * GUARD_BYTES + alignment)
         start = GUARD_BYTES + -(memory.ctypes.data + GUARD_BYTES) % alignment
         self._memory.append(memory)
         self._spans.append(slice(start, start + size))
-        return memory[start : start + size].view(dtype).reshape(parameter.shape)
+        return in_memory(parameter, memory[start : start + size].view(dtype))
 
     def reset(self) -> None:
-        """Restore inputs, poison outputs, restore the guard zones."""
+        """Restore inputs, poison outputs, restore the guard zones and the gaps of strided arrays."""
         for parameter, array, memory, span in zip(self.parameters, self.arrays, self._memory, self._spans, strict=True):
-            memory[: span.start] = _GUARD
+            memory[: None if parameter.strides else span.start] = _GUARD
             memory[span.stop :] = _GUARD
             if parameter.intent is Intent.OUT:
                 poison(array, parameter.dtype)
@@ -148,9 +154,18 @@ class ArraySet:
                 return f"memory before array '{parameter.name}' was written"
             if (memory[span.stop :] != _GUARD).any():
                 return f"memory after array '{parameter.name}' was written"
+            if parameter.strides and _gaps_differ(parameter, array, memory[span]):
+                return f"memory between elements of array '{parameter.name}' was written"
             if parameter.intent is Intent.IN and _checksum(array) != self._sums[parameter.name]:
                 return f"input array '{parameter.name}' was written"
         return None
+
+
+def _gaps_differ(parameter: Parameter, array: NDArray[Any], memory: NDArray[np.uint8]) -> bool:
+    """Whether the memory of a strided array has something else in its gaps than a guard zone."""
+    wanted = np.full_like(memory, _GUARD)
+    in_memory(parameter, wanted.view(array.dtype))[...] = array
+    return bool((wanted != memory).any())
 
 
 def _pages(size: int) -> NDArray[np.uint8]:

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.backends.calling.arrays import Parameter
+from pdojo.backends.calling.strided import complete, placed, span
 from pdojo.backends.measure.arrays import poison
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.semantics.rounding import INTERFACE
+from pdojo.dialect.strides import Strides
 
 Side: TypeAlias = Literal["before", "behind"]
 """The guarded end of an array: an access before its first byte, or after its last byte."""
@@ -50,8 +52,11 @@ class GuardedArray:
     only. Raises MemoryError if the system has no memory, or refuses the protection.
     """
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], placement: GuardPlacement) -> None:
-        size = prod(shape) * dtype.itemsize
+    def __init__(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], placement: GuardPlacement, strides: Strides = ()
+    ) -> None:
+        known = complete(shape, strides) if strides else ()
+        size = (span(shape, known) if strides else prod(shape)) * dtype.itemsize
         # One byte more than the array, so that an odd address fits.
         pages = -(-(size + 64) // PAGE)
         try:
@@ -66,7 +71,8 @@ class GuardedArray:
         _protect(base + self._inner.stop, PAGE, _NONE)
         start = _start(base, self._inner, size, dtype.itemsize, placement)
         self._span = slice(start, start + size)
-        self.array: NDArray[Any] = self._memory[self._span].view(dtype).reshape(shape)
+        row = self._memory[self._span].view(dtype)
+        self.array: NDArray[Any] = placed(row, shape, known) if strides else row.reshape(shape)
 
     def close_writing(self) -> None:
         """From now on a store into the array ends the process."""
@@ -83,7 +89,7 @@ class GuardedArray:
 
 def guarded_argument(parameter: Parameter, contents: NDArray[Any] | None, placement: GuardPlacement) -> GuardedArray:
     """An array of a call between guard pages: a read-only input with `contents`, or a poisoned output (None)."""
-    found = GuardedArray(parameter.shape, INTERFACE[parameter.dtype], placement)
+    found = GuardedArray(parameter.shape, INTERFACE[parameter.dtype], placement, parameter.strides)
     if contents is None:
         poison(found.array, parameter.dtype)
     else:

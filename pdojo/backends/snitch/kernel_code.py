@@ -11,7 +11,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
-from pdojo.backends.common.addresses import refuse_indices
+from pdojo.backends.common.addresses import refuse_indices, refuse_strides
 from pdojo.backends.common.placement import MemoryClass, MemoryPlan, plan_memory
 from pdojo.backends.common.walk import LoopBounds, NestWalk, describe, sized_bounds
 from pdojo.backends.snitch.addressing import Addresses, Root
@@ -56,6 +56,7 @@ def lower_kernel(nest: Nest, machine: Machine) -> AssemblyFunction:
     arrays that exceed its memory, and for hardware loops that need too many registers.
     """
     refuse_indices(nest, "code for Snitch")
+    refuse_strides(nest, "code for Snitch")
     return _SnitchLowering(nest, machine).lower()
 
 

@@ -114,6 +114,7 @@ def declared(buffer: Buffer) -> Structure:
         buffer.dtype,
         buffer.shape,
         buffer.sized,
+        buffer.strides,
         buffer.reuse,
         swizzles,
         buffer.memory,

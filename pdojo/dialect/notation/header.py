@@ -20,6 +20,7 @@ from pdojo.dialect.notation.statements import parse_extent
 from pdojo.dialect.notation.values import ArrayName, Named
 from pdojo.dialect.ops import BufferOp, KernelOp, Swizzle, slots_in
 from pdojo.dialect.sizes import range_problem, size_problem
+from pdojo.dialect.strides import Strides, strides_problem
 from pdojo.dialect.table import MOST_ENTRIES, Outside, Table
 
 FACTS = ("arguments", "numerics", "machine", "size")
@@ -43,11 +44,13 @@ class Declaration:
     constant: bool
     indices: IndexArray | None = None
     """The range, if its entries are indices."""
+    strides: Strides = ()
+    """The strides of an interface array that is not dense."""
 
     @property
     def type(self) -> MemRefType[Attribute]:
         """The logical type of each array."""
-        return memref_of(self.dtype, self.shape)
+        return memref_of(self.dtype, self.shape, self.strides)
 
     @property
     def box(self) -> tuple[int, ...]:
@@ -200,7 +203,7 @@ def _order(cursor: Cursor, header: Header) -> list[str]:
 
 
 def parse_declaration(cursor: Cursor, header: Header) -> None:
-    """`name dtype [d0, d1:N] location [!hint] [const] [align bytes] [in first..last] [-> a, b]`, or
+    """`name dtype [d0, d1:N] location [!hint] [const] [strided] [align bytes] [in first..last] [-> a, b]`, or
     `name i64 [n] table e0, e1, ...`.
     """
     name = cursor.advance()
@@ -221,6 +224,7 @@ def parse_declaration(cursor: Cursor, header: Header) -> None:
     constant = cursor.at_word("const")
     if constant:
         cursor.advance()
+    strides = _strides(cursor, len(shape)) if cursor.at_word("strided") else ()
     alignment = _alignment(cursor, dtype.text) if cursor.at_word("align") else None
     indices = _indices(cursor, header, (name.text, dtype.text, tuple(shape))) if cursor.at_word("in") else None
     arrays = [name]
@@ -232,8 +236,24 @@ def parse_declaration(cursor: Cursor, header: Header) -> None:
     span = name.span.to(cursor.previous.span)
     memory = Memory(location.text)
     row = Declaration(arrays, dtype.text, shape, reuse, swizzles, memory, alignment, span, hints, constant, indices)
+    row.strides = strides
     _check_declaration(cursor, header, row)
     header.declarations.append(row)
+
+
+def _strides(cursor: Cursor, rank: int) -> Strides:
+    """`strided`, or the strides of all dimensions but the last one, `?` for one that callers give: `strided ?, 8`."""
+    word = cursor.advance()
+    found: list[int | None] = []
+    while cursor.token.kind is TokenKind.INTEGER or cursor.token.text == "?":
+        token = cursor.advance()
+        found.append(None if token.text == "?" else _bounded(cursor, token))
+        if not cursor.accept(","):
+            break
+    strides = tuple(found) or (None,) * (rank - 1)
+    if (problem := strides_problem((1,) * rank, strides)) is not None:
+        raise cursor.error(problem, span=word.span.to(cursor.previous.span))
+    return strides
 
 
 def _indices(cursor: Cursor, header: Header, array: tuple[str, str, tuple[Expr, ...]]) -> IndexArray:
@@ -347,10 +367,11 @@ def _check_declaration(cursor: Cursor, header: Header, row: Declaration) -> None
         hint = "compute the indices before the call, and give them as an input"
         raise cursor.error(f"only an input has a range of indices, and '{row.arrays[0].text}' is none", hint, row.span)
     if not shared:
-        if row.alignment is not None:
-            raise cursor.error("only interface arrays have an alignment: it is what callers guarantee", span=row.span)
+        _check_temporary(cursor, row)
         return
     name = shared[0]
+    if row.strides:
+        _check_strides(cursor, header, row, name)
     if row.hints.data:
         raise cursor.error(f"the memory of interface array '{name}' is the caller's: it has no hints", span=row.span)
     if len(shared) > 1:
@@ -363,6 +384,20 @@ def _check_declaration(cursor: Cursor, header: Header, row: Declaration) -> None
     if row.memory is not Memory.HEAP or any(row.reuse) or row.swizzles:
         message = f"the memory of interface array '{name}' is the caller's: it is on the heap, not reused, not swizzled"
         raise cursor.error(message, span=row.span)
+
+
+def _check_temporary(cursor: Cursor, row: Declaration) -> None:
+    if row.alignment is not None:
+        raise cursor.error("only interface arrays have an alignment: it is what callers guarantee", span=row.span)
+    if row.strides:
+        raise cursor.error("only interface arrays are strided: temporaries are dense", span=row.span)
+
+
+def _check_strides(cursor: Cursor, header: Header, row: Declaration, name: str) -> None:
+    kind = "constant" if row.constant else "an array of indices" if row.indices is not None else ""
+    written = header.intent(name) is not Intent.IN
+    if (problem := strides_problem(row.box, row.strides, written=written, kind=kind)) is not None:
+        raise cursor.error(f"strided array '{name}': {problem}", span=row.span)
 
 
 def build_kernel(cursor: Cursor, header: Header) -> tuple[KernelOp, dict[str, Named], list[tuple[BufferOp, Span]]]:

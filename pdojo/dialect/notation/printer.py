@@ -14,6 +14,7 @@ from pdojo.dialect.notation.hints import spell_hints
 from pdojo.dialect.notation.literals import format_constant
 from pdojo.dialect.notation.spelling import ApplicationStyle, spell
 from pdojo.dialect.ops import KernelOp, VersionsOp, spell_slots
+from pdojo.dialect.strides import spelled
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Node, Scope
 from pdojo.dialect.view.nodes import extent_and_guard
@@ -78,6 +79,8 @@ def declaration_line(buffer: Buffer, indices: IndexArray | None = None, *, align
     text = f"{buffer.names[0]} {buffer.dtype} [{shape}] {buffer.memory.value}{spell_hints(buffer.hints)}"
     if buffer.constant:
         text += " const"
+    if buffer.strides:
+        text += f" {spelled(buffer.strides)}"
     if aligned:
         text += f" align {buffer.alignment}"
     if indices is not None:

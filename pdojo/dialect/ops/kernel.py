@@ -50,7 +50,7 @@ from pdojo.dialect.attributes import (
     Numerics,
     NumericsAttr,
 )
-from pdojo.dialect.index_maps import memref_of, shape_map
+from pdojo.dialect.index_maps import dense, memref_of, shape_map
 from pdojo.dialect.lookups import sizes_in
 from pdojo.dialect.names import name_problem
 from pdojo.dialect.narrowing import is_memref
@@ -374,7 +374,7 @@ class BufferOp(IRDLOperation):
             constant = parser.parse_optional_keyword("const") is not None
             buffer = cls(names, array_type, memory, reuse, None, hints, swizzles, constant=constant)
         else:
-            host = parser.resolve_operand(parser.parse_unresolved_operand(), array_type)
+            host = _parse_host(parser, array_type)
             buffer = cls(names, array_type, Memory.HEAP, reuse, host, swizzles=swizzles)
         if known.sizes:
             buffer.extents, buffer.sizes = dynamic[0], ArrayAttr(dynamic[1])
@@ -404,6 +404,14 @@ class BufferOp(IRDLOperation):
             return
         printer.print_string(" in ")
         printer.print_ssa_value(self.host)
+
+
+def _parse_host(parser: Parser, guests: MemRefType[Attribute]) -> SSAValue:
+    """Parse the interface array in which arrays of a type live; its strides may be any."""
+    operand = parser.parse_unresolved_operand()
+    known = parser.ssa_values.get(operand.operand_name, ())
+    found = next((value.type for value in known[operand.index :] if dense(value.type) == guests), guests)
+    return parser.resolve_operand(operand, found)
 
 
 def _hint(value: SSAValue, name: str) -> None:

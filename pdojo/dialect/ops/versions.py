@@ -13,6 +13,7 @@ from xdsl.traits import SymbolOpInterface, SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.affine_maps import from_affine
+from pdojo.dialect.index_maps import strides_of
 from pdojo.dialect.narrowing import is_memref
 from pdojo.dialect.ops.kernel import KernelOp
 from pdojo.dialect.sizes import with_sizes
@@ -114,6 +115,7 @@ def _facts(kernel: KernelOp) -> list[tuple[str, object]]:
         ("intents", kernel.arg_intents),
         ("constant inputs", kernel.constant_names),
         ("element types", types),
+        ("strides", [strides_of(t) for t in kernel.body.block.arg_types if is_memref(t)]),
         ("alignments", kernel.arg_alignments),
         ("numerics", kernel.permitted),
         ("indices", indices),

@@ -17,7 +17,7 @@ from pdojo.dialect.reason import Reason
 from pdojo.dialect.verification.statements import folded_lanes, swizzled_lanes
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
-from pdojo.dialect.view.storage import accesses_of, physical_shape, slot_index
+from pdojo.dialect.view.storage import accesses_of, has_open_strides, physical_shape, slot_index
 
 
 class Stride(Enum):
@@ -113,12 +113,12 @@ def lane_problem(
     is_store = access is leaf.output if is_store is None else is_store
     flags = access.array.buffer.reuse if reuse is None else reuse
     index = _slots(access, leaf, scope, flags)
-    apart = _are_apart_by_sizes(access, scope)
+    apart = _are_apart(access, scope)
     shape = tuple(slots or extent for slots, extent in zip(flags, extents or access.array.shape, strict=True))
     ordered = order or range(len(shape))
     stride = lane_stride([index[d] for d in ordered], [shape[d] for d in ordered], scope.depth)
     if apart:
-        # Their distance is a product of sizes, which code multiplies by the number of the lane.
+        # Their distance is a product of sizes or a stride, which code multiplies by the number of the lane.
         stride = Stride.STRIDED if all(_linear_in(e, scope.depth) for e in index) else Stride.IRREGULAR
     problem = folded_lanes(access, scope, flags) or swizzled_lanes(access, scope)
     if problem is not None:
@@ -130,7 +130,8 @@ def lane_problem(
         return None
     described = f"{describe_access(access)} over {describe_scope(scope)}"
     if apart and (is_store or stride is Stride.IRREGULAR):
-        return Reason(f"the distance of the lanes of {described} depends on sizes")
+        source = "is a stride of the caller's array" if access.array.buffer.strides else "depends on sizes"
+        return Reason(f"the distance of the lanes of {described} {source}")
     if stride is Stride.LOOKED_UP and is_store:
         return Reason(f"the access {described} looks up the lane number; vectors store contiguous or strided elements")
     if stride is Stride.IRREGULAR or (stride is Stride.FIXED and is_store):
@@ -145,9 +146,11 @@ def lane_problem(
     return None
 
 
-def _are_apart_by_sizes(access: Access, scope: Scope) -> bool:
-    """Whether a scope indexes a dimension of an interface array whose stride depends on sizes."""
+def _are_apart(access: Access, scope: Scope) -> bool:
+    """Whether a scope indexes a dimension of an interface array whose stride depends on sizes, or is given."""
     buffer = access.array.buffer
+    if buffer.strides:
+        return any(index.uses(scope.depth) for index in access.index[:-1])
     return buffer.op is None and any(
         index.uses(scope.depth) and not all(extent.is_constant for extent in buffer.sized[dimension + 1 :])
         for dimension, index in enumerate(access.index)
@@ -201,7 +204,7 @@ def _misaligned(access: Access, leaf: Leaf, lanes: Scope, address: Expr, machine
         return None
     width = byte_width(buffer.dtype)
     size, base, known = lanes.extent * width, base_alignment(buffer), _divisor(buffer, address, lanes)
-    if buffer.op is None and buffer.sized:
+    if has_open_strides(buffer):
         known = width
     if known % size == 0:
         return None
@@ -285,7 +288,7 @@ def known_alignment(access: Access, leaf: Leaf, lanes: Scope) -> int:
     single = next((d for d, slots in enumerate(buffer.reuse) if slots != 1), len(buffer.reuse))
     moved = any(e.uses(lanes.depth) for e in access.index[:single])
     private = single and any(s.mapping.is_threaded for s in leaf.chain)
-    if any(buffer.reuse[single:]) or moved or private or buffer.swizzles or (buffer.op is None and buffer.sized):
+    if any(buffer.reuse[single:]) or moved or private or buffer.swizzles or has_open_strides(buffer):
         return byte_width(buffer.dtype)
     return _divisor(buffer, linear_address(access.index[single:], buffer.shape[single:]), lanes)
 

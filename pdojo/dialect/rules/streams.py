@@ -27,7 +27,7 @@ from pdojo.dialect.rules.lanes import Stride, known_alignment, stride_over
 from pdojo.dialect.rules.stream_patterns import Pattern, address_in_bytes, condensed, joint_walk, pattern_of
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
-from pdojo.dialect.view.storage import physical_index, physical_shape, sized_strides
+from pdojo.dialect.view.storage import open_strides, physical_index, physical_shape
 from pdojo.math.functions import FUNCTIONS
 
 WORD = 8
@@ -88,7 +88,7 @@ def streams_of(nest: Nest, region: Scope, machine: Machine) -> list[Stream]:
 def _is_shared(stream: Stream) -> bool:
     """Whether a stream is a read, so that other reads may join it; strides that depend on sizes forbid it."""
     is_read = not stream.writes and stream.access is not stream.leaf.output
-    return is_read and not sized_strides(stream.access.array.buffer)
+    return is_read and not open_strides(stream.access.array.buffer)
 
 
 def _are_one(nest: Nest, region: Scope, streams: Sequence[Stream]) -> bool:
@@ -269,7 +269,7 @@ def _access_problem(program: Program, leaf: Leaf, access: Access, region: Scope)
     buffer = access.array.buffer
     if buffer.swizzles:
         return Reason(f"'{access.array.name}' is swizzled; streams are linear")
-    if any(v >= region.depth for index in access.index[: sized_strides(buffer)] for v in index.variables()):
+    if any(v >= region.depth for index in access.index[: open_strides(buffer)] for v in index.variables()):
         return Reason(
             f"{described} moves in the region over a dimension whose stride depends on {_sizes_of(buffer)}; streams "
             "have constant strides; stream a scope inside"
@@ -291,8 +291,8 @@ def guard_of(scope: Scope) -> str:
 
 
 def _sizes_of(buffer: Buffer) -> str:
-    """The names of the sizes on which a buffer's extents depend."""
-    return ", ".join(size.name for size in sizes_in(buffer.sized))
+    """Names of the sizes on which the strides of a buffer depend; `the caller` for a strided array."""
+    return "the caller" if buffer.strides else ", ".join(size.name for size in sizes_in(buffer.sized))
 
 
 def _walk_problem(program: Program, stream: Stream, region: Scope) -> Reason | None:

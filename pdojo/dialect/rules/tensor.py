@@ -199,6 +199,8 @@ def _operand(nest: Nest, pattern: IntrinsicPattern, site: Scope, places: list[Pl
     for one, other, leaf in places:
         if other.array.buffer.swizzles:
             return Reason(f"'{other.array.name}' is swizzled, but operands have strides in memory")
+        if other.array.buffer.strides:
+            return Reason(f"'{other.array.name}' is strided, but operands are dense")
         if other.array.buffer.op is None and other.array.buffer.sized:
             return Reason(f"the strides of '{other.array.name}' depend on sizes, but those of operands are constant")
         extents = leaf.extents

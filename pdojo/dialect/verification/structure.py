@@ -15,12 +15,14 @@ from pdojo.dialect.attributes import IndexValueAttr, Intent, LookupAttr, Memory
 from pdojo.dialect.exception import fail
 from pdojo.dialect.functions import is_element_type
 from pdojo.dialect.hints import hint_problem
+from pdojo.dialect.index_maps import dense, is_strided, strides_of
 from pdojo.dialect.names import is_machine_name, name_problem
 from pdojo.dialect.narrowing import is_index_range, is_integer_type, is_memref, is_table, operands_of
 from pdojo.dialect.ops import MOST_SCOPES, BufferOp, KernelOp, ScopeOp, StatementOp, Swizzle
 from pdojo.dialect.ops.facts import size_of
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.sizes import range_problem, size_problem
+from pdojo.dialect.strides import Strides, strides_problem
 from pdojo.dialect.syntax import names_of
 from pdojo.dialect.table import MOST_ENTRIES, Outside, Table
 from pdojo.dialect.text_limits import MOST_PARTS
@@ -184,14 +186,26 @@ def _verify_array_type(
         fail(operation, f"array '{name}' needs extents of at least 1, not [{spelled}]")
     if prod(extent.bounds(())[1] for extent in extents) * 8 >= 1 << 63:
         fail(operation, f"array '{name}' of {list(shape)} elements is larger than any memory")
-    if not isinstance(array.type.layout, NoneAttr):
+    layout = array.type.layout
+    if isinstance(operation, KernelOp) and is_strided(layout):
+        _verify_strides(operation, name, strides_of(array.type), [extent.bounds(())[1] for extent in extents])
+    elif not isinstance(layout, NoneAttr):
         fail(
             operation,
-            f"array '{name}' has the layout {array.type.layout}, which pdojo does not know: arrays are dense, in "
-            f"row-major order",
+            f"array '{name}' has the layout {layout}, which pdojo does not know: arrays are in row-major order, and "
+            f"dense, but for interface arrays such as memref<?x8xf32, strided<[?, 1], offset: ?>>",
         )
     if not isinstance(array.type.memory_space, NoneAttr):
         fail(operation, f"array '{name}' has the memory space {array.type.memory_space}; write where a buffer lies")
+
+
+def _verify_strides(kernel: KernelOp, name: str, strides: Strides, shape: Sequence[int]) -> None:
+    intents = dict(zip(names_of(kernel.arg_names), kernel.arg_intents.data, strict=True))
+    indices = () if kernel.indices is None else kernel.indices.data
+    kind = "constant" if name in kernel.constant_names else "an array of indices" if name in indices else ""
+    written = intents[name].data is not Intent.IN
+    if (problem := strides_problem(shape, strides, written=written, kind=kind)) is not None:
+        fail(kernel, f"strided array '{name}': {problem}")
 
 
 def verify_body(kernel: KernelOp) -> None:
@@ -295,7 +309,7 @@ def _verify_guests(kernel: KernelOp, guests: BufferOp, behind: int) -> int:
     name = names_of(guests.array_names)[0]
     arguments = list(kernel.body.block.args)
     position = next((k for k, argument in enumerate(arguments) if argument is guests.host), None)
-    if position is None or arguments[position].type != guests.array_type:
+    if position is None or dense(arguments[position].type) != guests.array_type:
         fail(guests, f"array '{name}' can live in an interface array of its type only, not in another value")
     if kernel.arg_intents.data[position].data is Intent.IN:
         fail(guests, f"array '{name}' cannot live in '{names_of(kernel.arg_names)[position]}', an input of the kernel")

@@ -16,6 +16,7 @@ from pdojo.dialect.affine import Expr, const, lookup, var
 from pdojo.dialect.affine_maps import from_affine
 from pdojo.dialect.attributes import IndexValueAttr, Mapping, Memory
 from pdojo.dialect.functions import byte_width, dtype_name
+from pdojo.dialect.index_maps import strides_of
 from pdojo.dialect.intrinsic import Instructions
 from pdojo.dialect.narrowing import is_float_constant, is_integer_constant, is_memref, operands_of
 from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp, StatementOp
@@ -179,12 +180,13 @@ class _Builder:
         for position, (argument, name, intent) in enumerate(rows):
             extents = None if kernel.arg_extents is None else kernel.arg_extents.data[position]
             dtype, shape, sized = _array_type(argument, extents, tuple(self.sizes.values()))
+            strides = strides_of(argument.type) if is_memref(argument.type) else ()
             alignment = byte_width(dtype) if aligned is None else aligned.data[position].value.data
             flags = (0,) * len(shape)
             hosted, constant = guests.get(argument), name in constants
             names = (name, *(names_of(hosted.array_names) if hosted is not None else ()))
             facts = (names, dtype, shape, flags, Memory.HEAP, intent.data, None, alignment, hosted)
-            buffer = Buffer(*facts, constant=constant, sized=sized)
+            buffer = Buffer(*facts, constant=constant, sized=sized, strides=strides)
             self._add(buffer, [name], [argument])
 
     def _add(self, buffer: Buffer, names: Sequence[str], values: Sequence[SSAValue]) -> None:

@@ -127,4 +127,4 @@ class Copier:
 def _declared_by(buffer: Buffer, op: BufferOp | None, guests: BufferOp | None) -> Buffer:
     """The buffer with the declarations of a copied kernel; `dataclasses.replace` takes several times as long."""
     facts = buffer.names, buffer.dtype, buffer.shape, buffer.reuse, buffer.memory, buffer.intent, op, buffer.alignment
-    return Buffer(*facts, guests, buffer.swizzles, buffer.source, buffer.constant, buffer.sized)
+    return Buffer(*facts, guests, buffer.swizzles, buffer.source, buffer.constant, buffer.sized, buffer.strides)

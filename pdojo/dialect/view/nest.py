@@ -1,8 +1,7 @@
 """The view of a kernel that analyses, moves, interpreters and backends read: plain objects instead of SSA.
 
-A `Nest` is computed once from a `KernelOp` and does not change until it is released. Induction variables are
-identified by the depth of their scope, so that index expressions (`pdojo.dialect.affine`) of two nodes that share
-ancestors are directly comparable.
+A `Nest` is computed once from a `KernelOp` and does not change until it is released. Induction variables are depths of
+scopes, so that index expressions (`pdojo.dialect.affine`) of two nodes that share ancestors are directly comparable.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.names import symbol
 from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp, StatementOp, Swizzle
+from pdojo.dialect.strides import Strides
 from pdojo.dialect.table import Table
 
 NO_HINTS = DictionaryAttr({})
@@ -55,6 +55,8 @@ class Buffer:
     """Whether it is a constant input, or a temporary that is computed once, at binding (`binding.py`)."""
     sized: tuple[Expr, ...] = ()
     """The extents as expressions of sizes; () if all are constant."""
+    strides: Strides = ()
+    """The strides of an interface array's outer dimensions; () if it is dense."""
 
     @property
     def extents(self) -> tuple[Expr, ...]:
@@ -419,8 +421,7 @@ class Nest:
     def about_uses(self, buffer: Buffer, name: str, decide: Callable[[], FactT]) -> FactT:
         """The fact called `name` about a buffer; it survives moves that leave the buffer's declaration and uses alone.
 
-        It depends on the declaration, the accesses, their statements' functions, the scopes around these, and the order
-        of the statements.
+        It depends on the declaration, the accesses, functions and order of their statements, and scopes around these.
         """
         return fact(self.of_uses.setdefault(buffer, {}), name, decide)
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
+from pdojo.dialect.affine import Expr, Size, const, floordiv, modulo, var
 from pdojo.dialect.ops import Swizzle
+from pdojo.dialect.strides import LARGEST
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
 
 _ZERO = const(0)
@@ -46,8 +47,29 @@ def _without(index: Expr, chain: Sequence[Scope], dropped: Callable[[Scope], boo
     return index.substitute(zeros, [s.extent for s in chain]) if zeros else index
 
 
-def sized_strides(buffer: Buffer) -> int:
-    """How many outer dimensions have strides that depend on sizes: only those of interface arrays do."""
+def stride_symbol(buffer: Buffer, dimension: int) -> Size:
+    """The stride of an interface array's dimension that each call gives, in elements; its name is no kernel's size."""
+    return Size(f"{buffer.names[0]}.stride{dimension}", 0, LARGEST)
+
+
+def numbers_of(nest: Nest) -> list[str]:
+    """The names of the numbers that code takes after the arrays: sizes, then the strides that each call gives.
+
+    Strides are in the order of the interface arrays and their dimensions.
+    """
+    rows = ((b, d, stride) for b in nest.buffers if b.op is None for d, stride in enumerate(b.strides))
+    return [*nest.sizes, *(stride_symbol(b, d).name for b, d, stride in rows if stride is None)]
+
+
+def has_open_strides(buffer: Buffer) -> bool:
+    """Whether strides depend on sizes, or are none of a dense array's: only interface arrays have such ones."""
+    return buffer.op is None and bool(buffer.sized or buffer.strides)
+
+
+def open_strides(buffer: Buffer) -> int:
+    """How many outer dimensions have strides that depend on sizes, or that are none of a dense array's."""
+    if buffer.strides:
+        return len(buffer.strides)
     sized = buffer.sized if buffer.op is None else ()
     return max((d for d, extent in enumerate(sized) if not extent.is_constant), default=0)
 

@@ -27,6 +27,7 @@ from pdojo.transforms.api import (
     describe_access,
     describe_scope,
     find_race,
+    open_strides,
 )
 from pdojo.transforms.common.declaring import add_buffer
 from pdojo.transforms.storage.location import fixed_memory
@@ -144,10 +145,10 @@ class ShareBuffer(Transformation[Array]):
         return fixed or self._loss(program, site, host)
 
     def argues(self, program: Program, site: Array) -> bool:
-        """False if vectors of the array may lose the alignment that they need."""
+        """False if vectors of the array may lose the alignment that they need, or their constant distances."""
         host = program.nest.arrays[self.with_].buffer
         needs = program.machine.aligned_vectors or bool(program.machine.gpu.async_copy_bytes)
-        return not (needs and base_alignment(host) % base_alignment(site.buffer))
+        return not open_strides(host) and not (needs and base_alignment(host) % base_alignment(site.buffer))
 
     promises: ClassVar = Promises(conditions=argues, adds=0)
 

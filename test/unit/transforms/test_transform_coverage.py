@@ -74,7 +74,7 @@ ELSEWHERE = {
         (name, "in its declaration promises more"): "layouts of the kernel's own buffers change, which backends align"
         for name in ("swap_dims", "tile_dim", "collapse_dims", "pad_dim", "unpad_dim", "materialize_dims")
     },
-    ("async_copy", "depends on sizes"): "vectors whose lanes are so far apart are refused where the game starts",
+    ("async_copy", "of the lanes of"): "vectors whose lanes are so far apart are refused where the game starts",
     **{
         (name, "of the lanes of"): "layouts of the kernel's own buffers change; strides of callers' arrays have sizes"
         for name in ("swap_dims", "tile_dim", "collapse_dims", "pad_dim", "unpad_dim", "materialize_dims")

@@ -8,7 +8,7 @@ from xdsl.dialects import arith, func, gpu
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Region, SSAValue
 
-from pdojo.backends.common.addresses import refuse_indices
+from pdojo.backends.common.addresses import refuse_indices, refuse_strides
 from pdojo.backends.common.walk import LoopBounds
 from pdojo.backends.gpu.homes import workspace_of
 from pdojo.backends.gpu.ir.launch_body import LaunchBody
@@ -28,6 +28,7 @@ def lower_kernel(nest: Nest, machine: Machine) -> func.FuncOp:
     Raises LoweringError for kernels that the gpu dialect cannot express.
     """
     refuse_indices(nest, "the gpu dialect")
+    refuse_strides(nest, "the gpu dialect")
     try:
         return _HostFunction(nest, machine).lower()
     except LoweringError as error:

@@ -9,6 +9,35 @@ pdojo.kernel @input(in x %x: memref<8xf32>) {
 
 // -----
 
+// CHECK: array 'x' has the layout strided<[16, 1]>, which pdojo does not know: arrays are in row-major order, and dense, but for interface arrays such as memref<?x8xf32, strided<[?, 1], offset: ?>>
+pdojo.kernel @begins(in x %x: memref<2x8xf32, strided<[16, 1]>>, out y %y: memref<8xf32>) {
+  pdojo.scope %i = 8 {
+    pdojo.op %y[%i] = %x[1, %i]
+  }
+}
+
+// -----
+
+// CHECK: array 'x' has the layout strided<[16, 2], offset: ?>, which pdojo does not know
+pdojo.kernel @apart(in x %x: memref<2x8xf32, strided<[16, 2], offset: ?>>, out y %y: memref<8xf32>) {
+  pdojo.scope %i = 8 {
+    pdojo.op %y[%i] = %x[1, %i]
+  }
+}
+
+// -----
+
+// CHECK: strided array 'y': its elements overlap in memory, and the kernel writes them
+pdojo.kernel @overlap(in x %x: memref<2x8xf32>, out y %y: memref<2x8xf32, strided<[7, 1], offset: ?>>) {
+  pdojo.scope %i = 2 {
+    pdojo.scope %j = 8 {
+      pdojo.op %y[%i, %j] = %x[%i, %j]
+    }
+  }
+}
+
+// -----
+
 // CHECK: array 'y' has the extent '?', but the kernel says no size for it
 pdojo.kernel @extents(out y %y: memref<?xf32>) {
   pdojo.scope %i = 8 {
