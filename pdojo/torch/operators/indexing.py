@@ -99,7 +99,14 @@ def gather(call: Call, x: Array, dim: int, index: Given, *, sparse_grad: bool = 
 
 @aten("index_put.default", "_unsafe_index_put.default", known=[1])
 def index_put(call: Call, x: Array, indices: Sequence[Given | None], values: Array, accumulate: bool = False) -> Array:
-    """The array with values at indices of one axis or several, which replace the elements or are added to them."""
+    """The array with values at indices of one axis or several, which replace the elements or are added to them.
+
+    At a mask, they are the same for all elements that it chooses.
+    """
+    (mask,) = (each for each in indices if each is not None) if len(indices) == 1 else (None,)
+    if isinstance(mask, Array) and mask.dtype == "i1" and values.rank <= x.rank - mask.rank:
+        chosen = build.reshape(mask, (*mask.shape, *[1] * (x.rank - mask.rank)))
+        return build.where(chosen, x + values if accumulate else values, x)
     return indexing.put_at(x, _of_axes(call, indices), values, "+" if accumulate else None)
 
 
