@@ -21,6 +21,7 @@ from pdojo.build.attention import attention, attention_with_statistics
 from pdojo.build.contractions import contract, conv, conv_transpose, det, gemm, matmul
 from pdojo.build.elementary import acos, acosh, asin, asinh, atan2, atanh, cosh, sign, sign_bit, sinh, tan
 from pdojo.build.elementwise import bitcast, clip, exp, log, maximum, minimum, sqrt, tanh, where
+from pdojo.build.indexing import put_along, put_at, take_along
 from pdojo.build.kernel import kernel
 from pdojo.build.lengths import distance, distances, norm, normalize
 from pdojo.build.losses import binary_cross_entropy, cross_entropy, huber_loss, mse_loss
@@ -61,6 +62,7 @@ from pdojo.build.reductions import (
     var_mean,
 )
 from pdojo.build.scans import scan
+from pdojo.build.scatters import put_from, take_from
 from pdojo.build.shapes import expand_dims, flip, repeat, reshape, squeeze, tile, transpose, windows
 from pdojo.build.sizes import size
 from pdojo.build.softmax import causal_softmax, hardmax, log_softmax, logsumexp, safe_softmax, softmax
@@ -144,6 +146,9 @@ __all__ = [
     "power",
     "prod",
     "put",
+    "put_along",
+    "put_at",
+    "put_from",
     "reduce",
     "relu",
     "repeat",
@@ -171,6 +176,8 @@ __all__ = [
     "sum_squares",
     "table",
     "take",
+    "take_along",
+    "take_from",
     "tan",
     "tanh",
     "tile",

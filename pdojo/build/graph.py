@@ -7,7 +7,7 @@ array, such as slices and transposes, are index expressions and no definitions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias
@@ -110,6 +110,8 @@ class Write:
     reduction: Reduction | None = None
     loop: Loop | None = None
     """The loop that is the nest's first scope; all nests of one loop share this scope."""
+    joins: str | None = None
+    """The accumulation by which values join what earlier nests wrote; None replaces it."""
 
     @property
     def outer(self) -> int:
@@ -117,9 +119,19 @@ class Write:
         return len(self.extents) - (0 if self.reduction is None else self.reduction.rank)
 
     @property
+    def is_scatter(self) -> bool:
+        """Whether its iterations may write one element several times, so that their order stays."""
+        return self.joins is not None or any(isinstance(each.table, Indices) for each in lookups_in(self.target))
+
+    @property
     def is_copy(self) -> bool:
         """Whether the nest copies elements of an array, all iterations alike."""
-        return isinstance(self.value, Read) and self.reduction is None and not self.guard
+        return isinstance(self.value, Read) and self.reduction is None and not self.guard and not self.is_scatter
+
+    def reads(self) -> Iterator[Read]:
+        """All elements that the nest reads, also as indices."""
+        yield from reads(self.value)
+        yield from _entry_reads(self.target)
 
     def reindexed(self, extents: Sequence[int], replacements: Sequence[Expr], rank: int) -> Write:
         """The write over other iterations: `replacements` are the former ones over the new ones.
@@ -141,7 +153,7 @@ class Write:
 
     def _mapped(self, put: Callable[[Expr], Expr], extents: tuple[int, ...], reduction: Reduction | None) -> Write:
         target, guard = tuple(map(put, self.target)), tuple(map(put, self.guard))
-        return Write(extents, target, mapped(self.value, put), guard, reduction, self.loop)
+        return Write(extents, target, mapped(self.value, put), guard, reduction, self.loop, self.joins)
 
 
 def identity(shape: Sequence[int]) -> tuple[Expr, ...]:
@@ -167,12 +179,13 @@ def expressions(write: Write) -> Iterator[Expr]:
     """All index expressions of a write."""
     yield from write.target
     yield from write.guard
-    yield from _within(write.value)
+    yield from within(write.value)
     if write.reduction is not None:
-        yield from _within(write.reduction.initial)
+        yield from within(write.reduction.initial)
 
 
-def _within(operand: Operand) -> Iterator[Expr]:
+def within(operand: Operand) -> Iterator[Expr]:
+    """All index expressions of an operand."""
     match operand:
         case Read(_, index):
             yield from index
@@ -180,7 +193,7 @@ def _within(operand: Operand) -> Iterator[Expr]:
             yield expression
         case Computed(_, operands, _):
             for each in operands:
-                yield from _within(each)
+                yield from within(each)
         case Constant():
             pass
 
@@ -196,15 +209,20 @@ def reads(operand: Operand) -> Iterator[Read]:
         case Constant() | Index():
             pass
     if not isinstance(operand, Computed):
-        for table, place in entries_in(operand):
-            yield Read(table.definition, place)
+        yield from _entry_reads(within(operand))
 
 
-def entries_in(operand: Operand) -> Iterator[tuple[Indices, tuple[Expr, ...]]]:
-    """The entries of inputs in the index expressions of an operand: the inputs, and the places."""
-    for found in lookups_in(_within(operand)):
-        if isinstance(found.table, Indices):
-            yield found.table, found.operands
+def _entry_reads(found: Iterable[Expr]) -> Iterator[Read]:
+    """The entries of inputs in index expressions as reads."""
+    for table, place in entries_in(found):
+        yield Read(table.definition, place)
+
+
+def entries_in(found: Iterable[Expr]) -> Iterator[tuple[Indices, tuple[Expr, ...]]]:
+    """The entries of inputs in index expressions: the inputs, and the places."""
+    for each in lookups_in(found):
+        if isinstance(each.table, Indices):
+            yield each.table, each.operands
 
 
 def dtype_of(operand: Operand) -> str:

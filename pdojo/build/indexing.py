@@ -1,24 +1,23 @@
 """Elements at indices of an axis, and choices by comparison.
 
-Indices that are known are slices and tables, others are inputs of kernels. What is written at computed indices is
-compared with all places of the axis.
+Indices that are known are slices and tables, others are inputs of kernels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import nan, prod
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.build.array import Array, Item, broadcast_to, cast, iota, map, sliced
+from pdojo.build.array import Array, Item, broadcast_to, cast, iota, sliced
 from pdojo.build.elementwise import where
-from pdojo.build.extents import shown
 from pdojo.build.pieces import concatenate, runs_of, split, take
-from pdojo.build.placing import Accumulation, put
+from pdojo.build.placing import put
 from pdojo.build.reductions import MOST_I32
+from pdojo.build.scatters import Accumulation, put_around, put_from, put_items
 from pdojo.build.shapes import expand_dims, flip, reshape, transpose
 from pdojo.build.slicing import Outer
 from pdojo.build.tables import gather, table
@@ -49,9 +48,7 @@ def take_along(x: Array, places: Places | Array, axis: int, *, outside: Outer = 
     `outside` is the meaning of indices of inputs (`build.take`); known ones are from 0 on.
     """
     if isinstance(places, Array):
-        _check_places(places.shape, x.shape, axis)
-        own = [places if d == axis else iota(places.shape, "i64", d) for d in range(x.rank)]
-        return gather(x, own, outside=outside)
+        return gather(x, _own(places, x, axis), outside=outside)
     flat = listed(_flat(places, x.shape, axis))
     if len(flat) > MOST_ENTRIES or len(list(runs_of(flat))) == 1:
         return reshape(take(reshape(x, (-1,)), flat, 0), places.shape)
@@ -59,11 +56,21 @@ def take_along(x: Array, places: Places | Array, axis: int, *, outside: Outer = 
     return gather(x, [table(places.tolist()) if d == axis else own[d] for d in range(x.rank)])
 
 
-def put_along(x: Array, places: Places, updates: Array, axis: int, accumulation: Accumulation | None = None) -> Array:
-    """A copy of `x` with elements at known indices of an axis, an index for each, replaced or joined.
+def put_along(
+    x: Array,
+    places: Places | Array,
+    updates: Array,
+    axis: int,
+    accumulation: Accumulation | None = None,
+    *,
+    outside: Outer = "wrap",
+) -> Array:
+    """A copy of `x` with elements at indices of an axis, an index for each, replaced or joined.
 
-    The last one of the updates at an index counts, or all join the element there.
+    The last one of the updates at an index counts, or all join the element there. `outside` is that of `take_along`.
     """
+    if isinstance(places, Array):
+        return put_items(x, _own(places, x, axis), updates, accumulation, outside)
     flat = listed(_flat(places, x.shape, axis))
     found = put(reshape(x, (-1,)), flat, reshape(updates, (-1,)), accumulation=accumulation)
     return reshape(found, x.shape)
@@ -110,11 +117,7 @@ def take_at(x: Array, indices: Sequence[NDArray[np.integer] | Array | None], *, 
     """
     known = [each for each in indices if not isinstance(each, Array)]
     if len(known) < len(indices):
-        items: list[Item] = []
-        for axis, each in enumerate(indices):
-            whole = slice(None) if each is None else each
-            items.append(table(places_of(whole, x.shape[axis]).tolist()) if isinstance(whole, np.ndarray) else whole)
-        return sliced(x, items, outside)
+        return sliced(x, _items(x, indices), outside)
     at = _Indices(x.shape, known)
     rest = [x.shape[axis] for axis in at.rest]
     shape = (*rest[: at.first], *at.common, *rest[at.first :])
@@ -127,17 +130,31 @@ def take_at(x: Array, indices: Sequence[NDArray[np.integer] | Array | None], *, 
     return transpose(found, [*range(count, count + at.first), *range(count), *range(count + at.first, found.rank)])
 
 
+def _items(x: Array, indices: Sequence[NDArray[np.integer] | Array | None]) -> list[Item]:
+    """Indices of some axes as those of `sliced`."""
+    items: list[Item] = []
+    for axis, each in enumerate(indices):
+        whole = slice(None) if each is None else each
+        items.append(table(places_of(whole, x.shape[axis]).tolist()) if isinstance(whole, np.ndarray) else whole)
+    return items
+
+
 def put_at(
     x: Array,
-    indices: Sequence[NDArray[np.integer] | None],
+    indices: Sequence[NDArray[np.integer] | Array | None],
     values: Array,
     accumulation: Accumulation | None = None,
+    *,
+    outside: Outer = "wrap",
 ) -> Array:
     """A copy of `x` with `values`, which broadcast, at the places of `take_at`; the last one at a place counts.
 
     With an accumulation, all values at a place join the element there.
     """
-    at = _Indices(x.shape, indices)
+    known = [each for each in indices if not isinstance(each, Array)]
+    if len(known) < len(indices):
+        return put_items(x, _items(x, indices), values, accumulation, outside)
+    at = _Indices(x.shape, known)
     rest, count = [x.shape[axis] for axis in at.rest], len(at.common)
     whole = broadcast_to(values, (*rest[: at.first], *at.common, *rest[at.first :]))
     places = [*range(at.first, at.first + count)]
@@ -157,34 +174,18 @@ def _flat(places: Places, shape: Sequence[int], axis: int) -> Places:
     return np.asarray(np.ravel_multi_index(grid, tuple(shape)) if places.size else places, np.int64)
 
 
+def _own(places: Array, x: Array, axis: int) -> list[Array]:
+    """Indices along one axis of an array, and each element's own index along the others."""
+    _check_places(places.shape, x.shape, axis)
+    return [places if d == axis else iota(places.shape, "i64", d) for d in range(x.rank)]
+
+
 def _check_places(places: Sequence[int], shape: Sequence[int], axis: int) -> None:
     """Raise UsageError for indices along an axis whose other extents exceed those of the array."""
     if len(places) != len(shape) or any(
         d != axis and count > extent for d, (count, extent) in enumerate(zip(places, shape, strict=True))
     ):
         raise UsageError(f"indices of shape {list(places)} do not fit an array of shape {list(shape)}")
-
-
-def put_one_along(
-    x: Array, indices: Array, updates: Array, axis: int, accumulation: Accumulation | None = None
-) -> Array:
-    """A copy of `x` with the element at one computed index of each row along an axis replaced or joined.
-
-    `indices` and `updates` have the extents of `x`, and one element along the axis. All elements of a row whose index
-    is outside of it are NaN; `x` has floating-point numbers.
-    """
-    shape = tuple(1 if d == axis else extent for d, extent in enumerate(x.shape))
-    if not x.rank or indices.shape != shape or updates.shape != shape or not is_float(x.dtype):
-        raise UsageError(
-            f"indices of shape {shown(indices.shape)} of an array {shown(x.shape)} of {x.dtype} are computed"
-        )
-    new = broadcast_to(updates, x.shape) if accumulation is None else map(accumulation, x, updates)
-    found = where(iota(x.shape, indices.dtype, axis) == indices, new, x)
-    return where(_inside(indices, x.shape[axis]), found, nan)
-
-
-def _inside(indices: Array, extent: int) -> Array:
-    return (indices >= 0) & (indices < extent)
 
 
 def from_start(indices: Array, extent: int) -> Array:
@@ -200,11 +201,16 @@ def one_hot(indices: Array, depth: int, axis: int, on: Array, off: Array) -> Arr
     return where(places == iota(shape, places.dtype, axis), on, off)
 
 
-def write_sequences(x: Array, updates: Array, starts: Sequence[int], axis: int, *, circular: bool = False) -> Array:
+def write_sequences(
+    x: Array, updates: Array, starts: Sequence[int] | Array, axis: int, *, circular: bool = False
+) -> Array:
     """A copy of `x` [batch, ...] with the updates of each sequence from its start on along an axis.
 
     Places behind the last one are an error, or begin with the first one again if `circular`.
     """
+    if isinstance(starts, Array):
+        column = reshape(starts, (-1, *[1] * (x.rank - 1)))
+        return put_around(x, column, updates, axis) if circular else put_from(x, column, updates, axis)
     extent, rows = x.shape[axis], list[Array]()
     for k, start in enumerate(starts):
         places = [start + i for i in range(updates.shape[axis])]

@@ -339,7 +339,8 @@ class _Kernel:
             set_guard(chain[0], _ends(write.extents, [0]), chain[:1], PatternRewriter(chain[0]))
         reduction = write.reduction
         if reduction is None:
-            self._statement(block, chain, (array, write.target), write.value)
+            value = write.value if write.joins is None else self._summand(block, chain, write.value)
+            self._statement(block, chain, (array, write.target), value, write.joins)
             return chain
         sums, cell = array, write.target
         if reduction.running:

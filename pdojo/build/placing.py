@@ -1,9 +1,8 @@
-"""Arrays with elements at constant places replaced or joined."""
+"""Arrays with elements at indices of an axis replaced or joined."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, TypeAlias
 
 from pdojo.build.array import Array, broadcast_to, iota, map
 from pdojo.build.extents import axes_of
@@ -17,35 +16,40 @@ from pdojo.build.pieces import (
     runs_of,
     take,
 )
+from pdojo.build.scatters import Accumulation, check_alike, put_items
 from pdojo.build.shapes import reshape
+from pdojo.build.slicing import Outer
 from pdojo.build.tables import scatter, table
 from pdojo.dialect.table import MOST_ENTRIES
-from pdojo.errors import UsageError
-
-Accumulation: TypeAlias = Literal["+", "*", "max", "min"]
 
 
 def put(
     x: Array,
-    indices: Sequence[int],
+    indices: Sequence[int] | Array,
     updates: Array,
     axis: int = 0,
     *,
     accumulation: Accumulation | None = None,
+    outside: Outer = "wrap",
 ) -> Array:
-    """A copy of `x` with `updates` at constant indices along `axis`, for equal indices the last update counts.
+    """A copy of `x` with `updates` at indices along `axis`, for equal indices the last update counts.
 
-    With an accumulation, all updates at an index join the element there.
+    `indices` and `outside` are those of `take`; the updates broadcast to its result. With an accumulation, all updates
+    at an index join the element there.
 
     >>> from pdojo import build
     >>> x, u = build.input("x", "f32", (4, 8)), build.input("u", "f32", (3, 8))
     >>> build.put(x, [2, 0, 2], u, accumulation="+")
     <Array f32 [4, 8]>
+    >>> build.put(x, build.input("ids", "i64", (3,)), u)
+    <Array f32 [4, 8]>
     """
     (axis,) = axes_of(axis, x.rank)
-    if updates.dtype != x.dtype:
-        raise UsageError(f"updates of type {updates.dtype} are put into {x.dtype}; use build.cast")
+    if isinstance(indices, Array):
+        return put_items(x, (*[slice(None)] * axis, indices), updates, accumulation, outside)
+    check_alike(x, updates)
     places = places_along(x, indices, axis)
+    updates = broadcast_to(updates, (*x.shape[:axis], len(places), *x.shape[axis + 1 :]))
     if accumulation is None:
         last = {place: k for k, place in enumerate(places)}
         return _overwritten(x, updates, list(last), list(last.values()), axis)

@@ -25,6 +25,7 @@ from pdojo.build.graph import (
     expressions,
     identity,
     reads,
+    within,
 )
 from pdojo.build.levels import in_levels
 from pdojo.build.sizes import Open, greatest
@@ -67,16 +68,17 @@ def needed(outputs: Iterable[Definition]) -> list[Definition]:
     while waiting:
         if (each := waiting.pop()) not in found:
             found.add(each)
-            waiting += [read.definition for write in each.writes if prod(write.extents) for read in reads(write.value)]
+            waiting += [read.definition for write in each.writes if prod(write.extents) for read in write.reads()]
     return sorted(found, key=lambda each: each.serial)
 
 
 def index_ranges(outputs: Sequence[Operand]) -> dict[Definition, list[Indices]]:
     """The inputs whose elements are indices in what outputs need, each with its ranges in the order of their use."""
     made = needed(read.definition for output in outputs for read in reads(output))
-    values = [write.value for each in made for write in each.writes if prod(write.extents)]
+    nests = [write for each in made for write in each.writes if prod(write.extents)]
+    shown = [*(e for nest in nests for e in expressions(nest)), *(e for output in outputs for e in within(output))]
     found: dict[Definition, list[Indices]] = {}
-    for table in dict.fromkeys(table for value in (*values, *outputs) for table, _ in entries_in(value)):
+    for table in dict.fromkeys(table for table, _ in entries_in(shown)):
         found.setdefault(table.definition, []).append(table)
     return found
 
@@ -85,7 +87,7 @@ def _constants_first(order: Sequence[Definition]) -> list[Definition]:
     """The definitions that depend on constant inputs only, then the others: nests to be joined are neighbours."""
     constant: set[Definition] = set()
     for each in order:
-        read = [read.definition for write in each.writes for read in reads(write.value)]
+        read = [read.definition for write in each.writes for read in write.reads()]
         if each.constant or (not each.is_input and read and constant.issuperset(read)):
             constant.add(each)
     return sorted(order, key=lambda each: each not in constant)
@@ -93,7 +95,7 @@ def _constants_first(order: Sequence[Definition]) -> list[Definition]:
 
 def _uses(writes: dict[Definition, tuple[Write, ...]]) -> Counter[Definition]:
     """The number of reads of each definition."""
-    return Counter(read.definition for nests in writes.values() for nest in nests for read in reads(nest.value))
+    return Counter(read.definition for nests in writes.values() for nest in nests for read in nest.reads())
 
 
 def _take_products_inside(writes: dict[Definition, tuple[Write, ...]], outputs: Collection[Definition]) -> None:
@@ -138,7 +140,7 @@ def _write_where_copied(writes: dict[Definition, tuple[Write, ...]], outputs: Co
 
 
 def _reads(nest: Write, definition: Definition) -> bool:
-    return any(read.definition is definition for read in reads(nest.value))
+    return any(read.definition is definition for read in nest.reads())
 
 
 def _redirected(nest: Write, copy: Write) -> Write:
@@ -340,7 +342,7 @@ def _in_order_of_readers(
             _order_of(read.index, nest.extents)
             for others in writes.values()
             for nest in others
-            for read in reads(nest.value)
+            for read in nest.reads()
             if read.definition is definition
         }
         order = orders.pop() if len(orders) == 1 else None
@@ -348,7 +350,7 @@ def _in_order_of_readers(
             definition in outputs
             or order is None
             or order == tuple(sorted(order))
-            or any(nest.reduction is not None or nest.loop is not None for nest in nests)
+            or any(nest.reduction is not None or nest.loop is not None or nest.is_scatter for nest in nests)
         ):
             continue
         shape = [definition.shape[axis] for axis in order]
@@ -384,7 +386,7 @@ def _in_order_of_target(nest: Write) -> Write:
 
 def _accesses(nest: Write, written: Definition) -> Iterator[tuple[Definition, tuple[Expr, ...]]]:
     yield written, nest.target
-    for read in reads(nest.value):
+    for read in nest.reads():
         yield read.definition, read.index
 
 

@@ -48,7 +48,7 @@ def reduced(
     accumulation: str, x: Array, axes: Sequence[int], *, initial: Scalar | None = None, guard: Sequence[Expr] = ()
 ) -> Array:
     """`reduce` of the elements for which `guard` holds: expressions `e >= 0` over the indices of `x`."""
-    function = _accumulation(accumulation, x)
+    function = accumulation_of(accumulation, x)
     if accumulation in ("+", "*") and x.dtype in WIDE:
         return cast(reduced(accumulation, wide(x), axes, initial=initial, guard=guard), x.dtype)
     kept = [d for d in range(x.rank) if d not in axes]
@@ -66,7 +66,8 @@ def reduced(
     return define(x.dtype, shape, nest)
 
 
-def _accumulation(spelling: str, x: Array) -> str:
+def accumulation_of(spelling: str, x: Array) -> str:
+    """The function of an accumulation of elements like those of `x`. Raises UsageError if there is none."""
     unsigned = is_unsigned(x.dtype) and spelling in ("max", "min")
     found = accumulation_function(f"u{spelling}" if unsigned else spelling, x.storage)
     if found is None or (x.dtype == "i1" and spelling in ("+", "*")):
@@ -77,7 +78,7 @@ def _accumulation(spelling: str, x: Array) -> str:
 
 def neutral_of(accumulation: str, x: Array) -> float | int:
     """The value that leaves an accumulation of the elements of `x` as it is."""
-    value = identity_value(_accumulation(accumulation, x), x.storage)
+    value = identity_value(accumulation_of(accumulation, x), x.storage)
     return value % (1 << int(x.dtype[1:])) if is_unsigned(x.dtype) else value
 
 
@@ -268,7 +269,7 @@ def cumulative(accumulation: str, x: Array, axis: int = -1, *, exclusive: bool =
     <Array f32 [4, 8]>
     """
     (axis,) = axes_of(axis, x.rank)
-    function = _accumulation(accumulation, x)
+    function = accumulation_of(accumulation, x)
     if accumulation in ("+", "*") and x.dtype in WIDE:
         return cast(cumulative(accumulation, wide(x), axis, exclusive=exclusive, reverse=reverse), x.dtype)
     kept = [d for d in range(x.rank) if d != axis]

@@ -87,7 +87,7 @@ class _Lifted:
         """Lift all definitions that depend on the states or on elements."""
         roots = [read.definition for array in results for read in reads(array.operand)]
         for each in needed(roots):
-            if any(self._depends(read.definition) for write in each.writes for read in reads(write.value)):
+            if any(self._depends(read.definition) for write in each.writes for read in write.reads()):
                 writes = tuple(self._write(write) for write in each.writes)
                 self.inner[each] = Definition(each.dtype, (self.count, *each.shape), writes)
 

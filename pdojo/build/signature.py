@@ -37,7 +37,7 @@ def signature(name: str, inputs: Sequence[Array], outputs: Mapping[str, Array]) 
     def write(nest: Write) -> Hashable:
         reduction = nest.reduction
         loop = None if nest.loop is None else loops.setdefault(nest.loop, len(loops))
-        return nest.extents, nest.target, operand(nest.value), nest.guard, repr(reduction), loop
+        return nest.extents, nest.target, operand(nest.value), nest.guard, repr(reduction), loop, nest.joins
 
     def definition(each: Definition) -> Hashable:
         # A nest without iterations does nothing, and what it reads is not needed.

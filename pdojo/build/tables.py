@@ -13,9 +13,10 @@ from typing import Any, TypeAlias, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.build.array import Array, broadcast_to, check_dtype, define, iota, sliced, storage_of
+from pdojo.build.array import Array, check_dtype, iota, sliced, storage_of
 from pdojo.build.extents import axes_of, shown
-from pdojo.build.graph import Definition, Read, Write, identity
+from pdojo.build.graph import Read
+from pdojo.build.scatters import Accumulation, put_items, target
 from pdojo.build.slicing import Outer
 from pdojo.dialect.affine import Expr, const, lookup, var
 from pdojo.dialect.element_types import is_float
@@ -98,29 +99,32 @@ def gather(x: Array, places: Sequence[Array | Numbers], *, outside: Outer = "wra
     return sliced(x, _arrays(x.shape, places), outside)
 
 
-def scatter(x: Array, places: Sequence[Array | Numbers], values: Array) -> Array:
-    """A copy of `x` with `values` at constant places, as NumPy's `x[places] = values`; each place is given once.
+def scatter(
+    x: Array,
+    places: Sequence[Array | Numbers],
+    values: Array,
+    *,
+    accumulation: Accumulation | None = None,
+    outside: Outer = "wrap",
+) -> Array:
+    """A copy of `x` with `values` at places, as NumPy's `x[places] = values`.
+
+    `places` and `outside` are those of `gather`. With an accumulation, all values at a place join the element there;
+    without one, the last value at a place counts, and constant places are given once.
 
     >>> from pdojo import build
     >>> x, v = build.input("x", "f32", (4, 8)), build.input("v", "f32", (4,))
     >>> build.scatter(x, [build.iota((4,)), [3, 0, 2, 7]], v)
     <Array f32 [4, 8]>
+    >>> build.scatter(x, [build.iota((4,)), build.input("i", "i64", (4,))], v, accumulation="+")
+    <Array f32 [4, 8]>
     """
-    if values.dtype != x.dtype:
-        raise UsageError(f"values of type {values.dtype} are scattered into {x.dtype}; use build.cast")
     arrays = _arrays(x.shape, places)
-    for axis, array in enumerate(arrays):
-        if not isinstance(array.operand, Index):
-            raise UsageError(
-                f"the places along axis {axis} are computed; they must be constant: tables, iota or integers"
-            )
-    there = sliced(Array(x.dtype, x.shape, Read(Definition(x.storage, x.shape), identity(x.shape))), arrays)
-    assert isinstance(there.operand, Read)
-    index = there.operand.index
-    _check_unique(there.shape, index)
-    value = broadcast_to(values, there.shape)
-    writes = (Write(x.shape, identity(x.shape), x.operand), Write(there.shape, index, value.operand))
-    return define(x.dtype, x.shape, *writes)
+    if accumulation is None and all(isinstance(array.operand, Index) for array in arrays):
+        there = target(x, lambda whole: sliced(whole, arrays))
+        assert isinstance(there.operand, Read)
+        _check_unique(there.shape, there.operand.index)
+    return put_items(x, arrays, values, accumulation, outside)
 
 
 def diagonal(x: Array, offset: int = 0, axis: int = 0, other: int = 1) -> Array:

@@ -91,7 +91,7 @@ def longest_row(results: Sequence[Array]) -> int:
 def moved(results: Sequence[Array]) -> set[Definition]:
     """The inputs that an operation reads at other indices than it writes."""
     made = needed(read.definition for result in results for read in reads(result.operand))
-    found = [read for each in made for write in each.writes for read in reads(write.value)]
+    found = [read for each in made for write in each.writes for read in write.reads()]
     found += [read for result in results for read in reads(result.operand)]
     return {read.definition for read in found if read.definition.is_input and not _is_broadcast(read.index)}
 

@@ -30,6 +30,7 @@ from pdojo.torch.options import Options
 from pdojo.torch.planning import plan
 from pdojo.torch.program import Program, plain_region
 from pdojo.torch.recurrent_layers import keep_recurrent_layers
+from pdojo.torch.scalar_indices import gather_at_tensors
 from pdojo.torch.skipping import warn_of_skipped_functions
 from pdojo.torch.statics import LateChangeWarning, Statics, can_be_constant
 from pdojo.torch.tuning import compile_tuned
@@ -64,6 +65,7 @@ def compiled_graph(
     def compiler(*, with_constants: bool) -> Callable[..., Any]:
         def compile_(graph: GraphModule, _: Sequence[Any]) -> CompiledGraph:
             static = _static_positions() if with_constants and options.constants else ()
+            gather_at_tensors(graph)
             return make(graph, options, static)
 
         return compile_

@@ -36,32 +36,41 @@ def _take_along(x: Operand, places: Places | Operand, axis: int, *, outside: str
 
 
 @peer(NODES, "put_along")
-def _put_along(x: Operand, places: Places, updates: Operand, axis: int, accumulation: str | None = None) -> Node:
+def _put_along(
+    x: Operand, places: Places | Operand, updates: Operand, axis: int, accumulation: str | None = None, *,
+    outside: str = "wrap",
+) -> Node:  # fmt: skip
+    _check_outside(outside, places)
     return Node(
         "ScatterElements", [x, places, updates], {"axis": axis, "reduction": _REDUCTIONS[accumulation]}, opset=18
     )
 
 
-def _tuples(indices: Sequence[Places | None]) -> Places:
-    columns = [each for each in indices if each is not None]
+def _tuples(indices: Sequence[Places | Operand | None]) -> tuple[Places, bool]:
+    """The tuples of indices, and whether they are known."""
+    columns = [each.values if isinstance(each, Operand) else each for each in indices if each is not None]
     if len(columns) < len(indices):
         raise AbsentError("indices are those of the first axes")
-    return np.stack(np.broadcast_arrays(*columns), -1)
+    is_known = not any(isinstance(each, Operand) for each in indices)
+    return np.stack(np.broadcast_arrays(*columns), -1).astype(np.int64), is_known
 
 
 @peer(NODES, "take_at")
 def _take_at(x: Operand, indices: list[Places | Operand | None], *, outside: str = "wrap") -> Node:
-    tuples = _tuples([each.values if isinstance(each, Operand) else each for each in indices])
-    is_known = not any(isinstance(each, Operand) for each in indices)
-    return Node("GatherND", [x, tuples if is_known else Operand(tuples.astype(np.int64), "i64")], opset=13)
+    tuples, is_known = _tuples(indices)
+    return Node("GatherND", [x, tuples if is_known else Operand(tuples, "i64")], opset=13)
 
 
 @peer(NODES, "put_at")
-def _put_at(x: Operand, indices: list[Places | None], values: Operand, accumulation: str | None = None) -> Node:
-    tuples = _tuples(indices)
+def _put_at(
+    x: Operand, indices: list[Places | Operand | None], values: Operand, accumulation: str | None = None, *,
+    outside: str = "wrap",
+) -> Node:  # fmt: skip
+    tuples, is_known = _tuples(indices)
     if values.shape != (*tuples.shape[:-1], *x.shape[tuples.shape[-1] :]):
         raise AbsentError("updates do not broadcast")
-    return Node("ScatterND", [x, tuples, values], {"reduction": _REDUCTIONS[accumulation]}, opset=18)
+    places = tuples if is_known else Operand(tuples, "i64")
+    return Node("ScatterND", [x, places, values], {"reduction": _REDUCTIONS[accumulation]}, opset=18)
 
 
 @peer(NODES, "one_hot")
@@ -204,9 +213,12 @@ def _bitcast(x: Operand, dtype: str) -> Node:
 
 
 @peer(NODES, "write_sequences")
-def _write_sequences(x: Operand, updates: Operand, starts: Sequence[int], axis: int, *, circular: bool = False) -> Node:
+def _write_sequences(
+    x: Operand, updates: Operand, starts: Sequence[int] | Operand, axis: int, *, circular: bool = False
+) -> Node:
     mode = {"axis": axis, "mode": "circular" if circular else "linear"}
-    return Node("TensorScatter", [x, updates, np.array(starts, np.int64)], mode, opset=24)
+    first = starts if isinstance(starts, Operand) else np.array(starts, np.int64)
+    return Node("TensorScatter", [x, updates, first], mode, opset=24)
 
 
 @peer(NODES, "reverse_sequences")

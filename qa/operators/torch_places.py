@@ -44,19 +44,14 @@ def _take_along(x: Operand, places: Places | Operand, axis: int, *, outside: str
     return Call("gather.default", [x, axis, places])
 
 
-def _check_places(x: Operand, indices: Operand, axis: int) -> None:
-    if indices.dtype != "i64" or (indices.values < 0).any() or (indices.values >= x.shape[axis]).any():
-        raise AbsentError("indices are of i64, and those of elements")
-
-
-@peer(CALLS, "put_one_along")
-def _put_one_along(x: Operand, indices: Operand, updates: Operand, axis: int, accumulation: str | None = None) -> Call:
-    _check_places(x, indices, axis)
-    return Call("scatter_add.default" if accumulation else "scatter.src", [x, axis, indices, updates])
-
-
 @peer(CALLS, "put_along")
-def _put_along(x: Operand, places: Places, updates: Operand, axis: int, accumulation: str | None = None) -> Call:
+def _put_along(
+    x: Operand, places: Places | Operand, updates: Operand, axis: int, accumulation: str | None = None, *,
+    outside: str = "wrap",
+) -> Call:  # fmt: skip
+    _check_from_start(places, outside)
+    if isinstance(places, Operand) and places.dtype != "i64":
+        raise AbsentError("indices are of i64")
     if accumulation is None:
         return Call("scatter.src", [x, axis, places, updates])
     if accumulation == "+":
@@ -70,7 +65,10 @@ def _take_at(x: Operand, indices: list[Places | Operand | None], *, outside: str
 
 
 @peer(CALLS, "put_at")
-def _put_at(x: Operand, indices: list[Places | None], values: Operand, accumulation: str | None = None) -> Call:
+def _put_at(
+    x: Operand, indices: list[Places | Operand | None], values: Operand, accumulation: str | None = None, *,
+    outside: str = "wrap",
+) -> Call:  # fmt: skip
     if accumulation not in (None, "+"):
         raise AbsentError("it adds only")
     return Call("index_put.default", [x, indices, values, accumulation == "+"])
@@ -159,7 +157,22 @@ def _soft_margin_gradient(x: Operand, y: Operand, gradient: Operand, *, reductio
 
 
 @peer(CALLS, "put")
+def _index_copy(
+    x: Operand, indices: Operand, updates: Operand, axis: int = 0, *, accumulation: str | None = None,
+    outside: str = "wrap",
+) -> Call:  # fmt: skip
+    if not isinstance(indices, Operand) or len(indices.shape) != 1 or accumulation not in (None, "+"):
+        raise AbsentError("it copies or adds, at indices that are computed")
+    _check_from_start(indices, outside)
+    if accumulation is None and indices.dtype != "i64":
+        raise AbsentError("indices of copies are of i64")
+    return Call("index_add.default" if accumulation else "index_copy.default", [x, axis, indices, updates])
+
+
+@peer(CALLS, "put")
 def _put(x: Operand, indices: Sequence[int], updates: Operand, axis: int = 0) -> Call:
+    if isinstance(indices, Operand):
+        raise AbsentError("places are evenly spaced")
     start, step = indices[0], indices[1] - indices[0] if len(indices) > 1 else 1
     if list(indices) != list(range(start, start + step * len(indices), step)) or start < 0 or step < 0:
         raise AbsentError("places are evenly spaced")

@@ -76,16 +76,23 @@ _TWICE = [2, 0, 2, -1, 0, 2]
     *(call(array("2 5"), indices, array(f"1 {len(indices)}"), -1) for indices in ([1, 2], [1, 3], [3, 0, 4, 1, 2])),
     *(call(array("2 5"), indices, array(f"2 {len(indices)}"), -1)
       for indices in ([1, 2, 3], [0], [2, 3, 4], [0, 1, 2, 3, 4], [1, 3], [3, 2])),
+    *(call(array("5 4"), array("9", "i64", low=-5, high=5), array("9 4"), accumulation=joins)
+      for joins in (None, "+", "*", "max", "min")),
+    call(array("2 3"), array("4", "i64", low=0, high=3), array("2 4"), -1, outside="refuse"),
+    call(array("3 2"), array("5", "i32", low=0, high=3), array("5 2"), accumulation="+", outside="refuse"),
+    call(array("2 5 3"), array("4 2", "i64", low=-5, high=5), array("2 4 2 3"), 1, accumulation="+"),
+    call(array("3 1"), array("", "i64", given=[-1]), array("1")),
+    call(array("5"), array("6", "i32", given=[-7, 2, 5, 9, 0, 4]), array(""), outside="clamp", accumulation="+"),
     types=ANY,
 )  # fmt: skip
 def put(
-    x: Values, indices: Sequence[int], updates: Values, axis: int = 0, *, accumulation: str | None = None
-) -> Values:
+    x: Values, indices: Sequence[int] | Values, updates: Values, axis: int = 0, *, accumulation: str | None = None,
+    outside: str = "wrap",
+) -> Values:  # fmt: skip
     """A copy with updates at indices along an axis."""
-    shape = [len(indices) if d == axis % x.ndim else extent for d, extent in enumerate(x.shape)]
-    rows = np.moveaxis(np.broadcast_to(updates, shape), axis, 0)
-    moved = joined(np.moveaxis(x, axis, 0), [np.array(indices, int)], rows, accumulation)
-    return np.moveaxis(moved, 0, axis)
+    places, axis = np.array(indices, int), axis % x.ndim
+    places = np.clip(places, 0, x.shape[axis] - 1) if outside == "clamp" else places
+    return put_at(x, [*[None] * axis, places], updates, accumulation)
 
 
 @operator(
@@ -118,11 +125,17 @@ _ROWS = _known(3, 0, 5, 6, 4)
     call(array("5 4"), _ROWS, array("6 4"), 0, "min"),
     call(array("3 5 2"), _known(4, 0, 5, 2, 3, 1), array("2 3 1"), 1),
     call(array("1 7"), np.array([[3, 3, 3]]), array("1 3"), 1, "+"),
+    *(call(array("5 4"), array("6 4", "i64", low=0, high=5), array("6 4"), 0, joins, outside="refuse")
+      for joins in (None, "+", "*", "max", "min")),
+    call(array("3 5 2"), array("2 3 1", "i32", low=-5, high=5), array("2 3 1"), 1),
+    call(array("4 5"), array("4 1", "i64", low=0, high=5), array("4 1"), 1, "+", outside="refuse"),
     types=ANY,
-)
-def put_along(x: Values, places: Values, updates: Values, axis: int, accumulation: str | None = None) -> Values:
+)  # fmt: skip
+def put_along(
+    x: Values, places: Values, updates: Values, axis: int, accumulation: str | None = None, *, outside: str = "wrap"
+) -> Values:
     """A copy with elements at indices of an axis replaced or joined."""
-    return joined(x, _own(places, axis), updates, accumulation)
+    return joined(x, _own(places.astype(int), axis), updates, accumulation)
 
 
 _AT = (
@@ -174,9 +187,21 @@ def take_at(x: Values, indices: Sequence[Values | None], *, outside: str = "wrap
     call(array("5 4"), [np.array([4, -1, 0, 1, 4, 0])], array("6 4"), "max"),
     *(call(array("5 4 3"), at, array(" ".join(map(str, _shape(at)))), "+") for at in _AT),
     call(array("5 4 3"), [np.array([2, 0, 2])], array("")),
+    *(call(array("5 4 3"), [_COMPUTED], array("2 3 4 3"), joins) for joins in (None, "+", "*", "max", "min")),
+    call(array("5 4 3"), [None, array("3", "i32", low=0, high=4)], array("5 3 3"), outside="refuse"),
+    call(array("5 4 3"), [array("2 1", "i64", low=0, high=5), None, _COMPUTED], array("2 3 1"), "+"),
+    call(array("4 3"), [array("", "i64", low=0, high=4), np.array([1, 2, 1])], array("3")),
+    call(array("3 3"), [array("4", "i64", low=0, high=3), array("4", "i64", low=0, high=3)], array("4"), "max"),
     types=ANY,
 )
-def put_at(x: Values, indices: Sequence[Values | None], values: Values, accumulation: str | None = None) -> Values:
+def put_at(
+    x: Values,
+    indices: Sequence[Values | None],
+    values: Values,
+    accumulation: str | None = None,
+    *,
+    outside: str = "wrap",
+) -> Values:
     """A copy with values at indices of some axes."""
     index = [slice(None) if each is None else each for each in indices]
     numbers = np.arange(x.size).reshape(x.shape)[tuple(index)]
@@ -185,18 +210,63 @@ def put_at(x: Values, indices: Sequence[Values | None], values: Values, accumula
 
 
 @operator(
-    indexing.put_one_along,
-    call(array("4 5"), array("4 1", "i64", low=0, high=5), array("4 1"), 1),
-    call(array("4 5"), array("4 1", "i64", low=0, high=5), array("4 1"), 1, "+"),
-    call(array("2 3 4"), array("2 1 4", "i64", low=0, high=3), array("2 1 4"), 1, "+"),
-    call(array("3 1"), array("1 1", "i64", given=[2]), array("1 1"), 0),
-    call(array("4 3"), array("4 1", "i32", given=[-1, 3, 1, 2]), array("4 1"), 1, "max"),
+    build.scatter,
+    call(array("4 8"), [build.iota((4,)), [3, 0, 2, 7]], array("4")),
+    call(array("4 8"), [[3, 0, 3], 2], array("3"), accumulation="+"),
+    call(array("4 8"), [array("3", "i64", low=-4, high=4), [1, 1, -1]], array("3")),
+    call(array("4 8"), [build.iota((4,)), array("5 4", "i32", low=0, high=8)], array("5 4"), accumulation="max"),
+    call(array("4 8"), [build.iota((4, 1)), array("4 3", "i64", low=0, high=8)], array("4 3"), outside="refuse"),
+    call(array("6"), [array("5", "i64", given=[-9, 2, 2, 7, 6])], array("5"), accumulation="*", outside="clamp"),
+    types=ANY,
 )
-def put_one_along(x: Values, indices: Values, updates: Values, axis: int, accumulation: str | None = None) -> Values:
-    """A copy with an element of each row replaced or joined."""
-    inside = (indices >= 0) & (indices < x.shape[axis])
-    found = joined(x, _own(np.where(inside, indices, 0), axis), updates, accumulation)
-    return np.where(inside, found, np.nan)
+def scatter(
+    x: Values, places: Sequence[Any], values: Values, *, accumulation: str | None = None, outside: str = "wrap"
+) -> Values:
+    """A copy with values at places."""
+    numbers = [
+        np.arange(each.shape[0]).reshape(each.shape) if isinstance(each, build.Array) else each for each in places
+    ]
+    known = [np.array(each, int) for each in numbers]
+    known = [np.clip(each, 0, e - 1) for each, e in zip(known, x.shape, strict=True)] if outside == "clamp" else known
+    return put_at(x, known, values, accumulation)
+
+
+@operator(
+    build.take_from,
+    call(array("5 4"), array("", "i64", given=[2]), 3),
+    call(array("2 5 3"), array("2 1 1", "i32", given=[0, 3]), 2, -2),
+    call(array("3 4"), array("", "i64", given=[0]), 4, 1),
+    call(array("3 1"), array("3 1", "i32", given=[0, 0, 0]), 1, 1),
+    call(array("6"), array("", "i64", given=[5]), 3, outside="clamp"),
+    types=ANY,
+)
+def take_from(x: Values, start: Values, length: int, axis: int = 0, *, outside: str = "refuse") -> Values:
+    """Neighbouring elements from a start on."""
+    return np.take_along_axis(x, _from(x, start, length, axis), axis)
+
+
+def _from(x: Values, start: Values, length: int, axis: int) -> Values:
+    """The places of neighbouring elements along an axis, one for each element of the result."""
+    shape = [length if d == axis % x.ndim else extent for d, extent in enumerate(x.shape)]
+    first = np.broadcast_to(np.clip(start.astype(int), 0, x.shape[axis] - length), shape)
+    return first + np.indices(shape)[axis]
+
+
+@operator(
+    build.put_from,
+    call(array("5 4"), array("", "i64", given=[2]), array("3 4")),
+    call(array("2 5 3"), array("2 1 1", "i32", given=[0, 3]), array("2 2 3"), -2),
+    call(array("3 4"), array("", "i64", given=[0]), array("3 4"), 1),
+    call(array("3 4"), array("", "i64", given=[3]), array("1 1"), 1),
+    call(array("6"), array("", "i64", given=[-5]), array("3"), outside="clamp"),
+    types=ANY,
+)
+def put_from(x: Values, start: Values, values: Values, axis: int = 0, *, outside: str = "refuse") -> Values:
+    """A copy with neighbouring elements replaced from a start on."""
+    places = _from(x, start, values.shape[axis], axis)
+    found = x.copy()
+    np.put_along_axis(found, places, np.broadcast_to(values, places.shape), axis)
+    return found
 
 
 @operator(
@@ -206,9 +276,13 @@ def put_one_along(x: Values, indices: Values, updates: Values, axis: int, accumu
     call(array("2 4 1"), array("2 3 1"), [3, 2], 1, circular=True),
     call(array("2 1 4 3"), array("2 1 6 3"), [1, 3], 2, circular=True),
     call(array("1 3"), array("1 0"), [1], 1),
+    call(array("2 3 5 2"), array("2 3 2 2"), array("2", "i64", given=[3, 0]), 2),
+    call(array("2 1 4 3"), array("2 1 6 3"), array("2", "i64", given=[1, 11]), 2, circular=True),
     types=ANY,
 )
-def write_sequences(x: Values, updates: Values, starts: Sequence[int], axis: int, *, circular: bool = False) -> Values:
+def write_sequences(
+    x: Values, updates: Values, starts: Sequence[int] | Values, axis: int, *, circular: bool = False
+) -> Values:
     """A copy with the updates of each sequence from its start on."""
     found = np.moveaxis(x.copy(), axis, 1)
     for row, start, new in zip(found, starts, np.moveaxis(updates, axis, 1), strict=True):

@@ -1,4 +1,4 @@
-"""Gathers, scatters at indices that are known, and choices by comparisons.
+"""Gathers, scatters, and choices by comparisons.
 
 Known indices become copies of evenly spaced parts, or tables; others are arrays of indices of a kernel, of which
 negative ones count from the end.
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from pdojo import build
 from pdojo.build import Array, indexing
 from pdojo.build.pieces import MOST_PIECES
-from pdojo.build.placing import Accumulation
+from pdojo.build.scatters import Accumulation
 from pdojo.dialect.table import MOST_ENTRIES
-from pdojo.onnx.operators.arguments import axis_of, integers, number_of
+from pdojo.onnx.operators.arguments import axis_of, number_of
 from pdojo.onnx.operators.registry import NeedsParts, Node, operator
 
 
@@ -44,9 +44,12 @@ def gather(node: Node) -> Array:
     return indexing.take_at(x, [*[None] * _axis(node, x), _indices(node, 1)])
 
 
-def _check_rank(node: Node, operand: int, rank: int) -> None:
-    if len(node.value(operand).shape) != rank:
-        node.refuse(f"operand {operand} has {len(node.value(operand).shape)} dimensions, the array has {rank}")
+def _along(node: Node, x: Array, axis: int) -> Array | NDArray[np.int64]:
+    """The second operand as indices of an axis, an index for each element."""
+    indices = _indices(node, 1)
+    if len(indices.shape) != x.rank:
+        node.refuse(f"operand 1 has {len(indices.shape)} dimensions, the array has {x.rank}")
+    return indices if isinstance(indices, build.Array) else indexing.places_of(indices, x.shape[axis])
 
 
 @operator("GatherElements")
@@ -54,29 +57,35 @@ def gather_elements(node: Node) -> Array:
     """The elements at indices of an axis, an index for each."""
     x = node.array(0)
     axis = _axis(node, x)
-    _check_rank(node, 1, x.rank)
-    indices = _indices(node, 1)
-    places = indices if isinstance(indices, build.Array) else indexing.places_of(indices, x.shape[axis])
-    return indexing.take_along(x, places, axis)
+    return indexing.take_along(x, _along(node, x, axis), axis)
 
 
 @operator("GatherND")
 def gather_nd(node: Node) -> Array:
     """The slices at indices of several axes."""
-    x, batch = node.array(0), node.attribute("batch_dims", 0)
-    indices = _indices(node, 1)
-    if not isinstance(indices, build.Array):
-        return indexing.take_at(*_columns(node, x, indices, batch))
-    columns = [node.array(k) for k in range(1, len(node.inputs))]
-    if len(columns) == 1:
+    return indexing.take_at(*_columns(node, node.attribute("batch_dims", 0), 1))
+
+
+def _columns(node: Node, batch: int, others: int) -> tuple[Array, list[Array] | list[NDArray[Any]]]:
+    """The array, and the indices of its first axes: the places in a batch, and the columns of index tuples.
+
+    `others` is the number of operands that are no indices.
+    """
+    x, indices = node.array(0), _indices(node, 1)
+    if len(node.inputs) > others + 1:
+        columns = [node.array(1 + k) for k in range(len(node.inputs) - others)]
+    else:
         depth = _depth(node, x, indices.shape, batch)
-        columns = [indices[..., k] for k in range(depth)]
+        if not depth:
+            # An empty tuple is the whole array.
+            return build.expand_dims(x, 0), [np.zeros(indices.shape[:-1], np.int64)]
+        if not isinstance(indices, build.Array):
+            return x, [*np.indices(indices.shape[:-1])[:batch], *(indices[..., k] for k in range(depth))]
         if len({*x.shape[batch : batch + depth]}) > 1:
             # All elements of an array of indices are in one range.
             raise NeedsParts(1, lambda whole: [whole[..., k] for k in range(depth)])
-        if not depth:
-            return build.broadcast_to(x, (*indices.shape[:-1], *x.shape))
-    return indexing.take_at(x, [*(build.iota(columns[0].shape, "i64", d) for d in range(batch)), *columns])
+        columns = [indices[..., k] for k in range(depth)]
+    return x, [*(build.iota(columns[0].shape, "i64", d) for d in range(batch)), *columns]
 
 
 def _depth(node: Node, x: Array, shape: Sequence[int], batch: int) -> int:
@@ -85,15 +94,6 @@ def _depth(node: Node, x: Array, shape: Sequence[int], batch: int) -> int:
     if not shape or not 0 <= batch < len(shape) or batch + depth > x.rank:
         node.contradicts(f"indices of shape {list(shape)} do not fit an array of {x.rank} dimensions")
     return depth
-
-
-def _columns(node: Node, x: Array, indices: NDArray[np.int64], batch: int) -> tuple[Array, list[NDArray[Any]]]:
-    """The array, and the indices of its first axes: the places in a batch, and the columns of index tuples."""
-    depth = _depth(node, x, indices.shape, batch)
-    columns: list[NDArray[Any]] = list(np.indices(indices.shape[:-1])[:batch])
-    columns += [indices[..., k] for k in range(depth)]
-    # An empty tuple is the whole array.
-    return (x, columns) if columns else (build.expand_dims(x, 0), [np.zeros(indices.shape[:-1], np.int64)])
 
 
 _ACCUMULATIONS: dict[str, Accumulation | None] = {"none": None, "add": "+", "mul": "*", "max": "max", "min": "min"}
@@ -106,11 +106,10 @@ def _accumulation(node: Node) -> Accumulation | None:
 
 @operator("Scatter", "ScatterElements")
 def scatter_elements(node: Node) -> Array:
-    """The array with single elements at known indices replaced or joined."""
+    """The array with single elements at indices replaced or joined."""
     x, updates = node.array(0), node.array(2)
     axis = _axis(node, x)
-    _check_rank(node, 1, x.rank)
-    places = indexing.places_of(node.static(1), x.shape[axis])
+    places = _along(node, x, axis)
     if updates.shape != places.shape:
         node.contradicts(f"updates of shape {list(updates.shape)} do not fit indices of shape {list(places.shape)}")
     return indexing.put_along(x, places, updates, axis, _accumulation(node))
@@ -118,12 +117,11 @@ def scatter_elements(node: Node) -> Array:
 
 @operator("ScatterND")
 def scatter_nd(node: Node) -> Array:
-    """The array with slices at known indices replaced or joined."""
-    x, updates = node.array(0), node.array(2)
-    whole, columns = _columns(node, x, node.static(1).astype(np.int64), 0)
-    found = indexing.put_at(whole, columns, build.reshape(updates, (*columns[0].shape, *whole.shape[len(columns) :])),
-                            _accumulation(node))  # fmt: skip
-    return build.reshape(found, x.shape)
+    """The array with slices at indices replaced or joined."""
+    whole, columns = _columns(node, 0, 2)
+    updates = build.reshape(node.array(len(node.inputs) - 1), (*columns[0].shape, *whole.shape[len(columns) :]))
+    found = indexing.put_at(whole, columns, updates, _accumulation(node))
+    return build.reshape(found, node.array(0).shape)
 
 
 @operator("TensorScatter")
@@ -131,7 +129,10 @@ def tensor_scatter(node: Node) -> Array:
     """A cache with the newest elements of each sequence written into it."""
     x, updates = node.array(0), node.array(1)
     axis = axis_of(node, node.attribute("axis", -2), x.rank)
-    starts = integers(node, 2) if node.given(2) else [0] * x.shape[0]
+    starts: Array | list[int] = [0] * x.shape[0]
+    if node.given(2):
+        first = node.value(2)
+        starts = first if isinstance(first, build.Array) else [int(each) for each in first]
     is_circular = node.choice("mode", ("linear", "circular")) == "circular"
     return indexing.write_sequences(x, updates, starts, axis, circular=is_circular)
 

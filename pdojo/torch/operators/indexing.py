@@ -1,12 +1,12 @@
-"""Elements at other places: reads at indices that are known or operands, writes at indices that are known.
+"""Elements at other places: reads and writes at indices that are known or operands.
 
-Known indices become slices and tables; others are arrays of indices of a kernel, which calls check. Writes at computed
-indices are made by comparisons where there is one for each row; PyTorch runs all others.
+Known indices become slices and tables; others are arrays of indices of a kernel, which calls check.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -16,11 +16,20 @@ from numpy.typing import NDArray
 from pdojo import build
 from pdojo.build import Array, indexing
 from pdojo.build.indexing import Places, places_of
-from pdojo.build.placing import Accumulation
+from pdojo.build.reductions import neutral_of
+from pdojo.build.scatters import Accumulation
+from pdojo.dialect.element_types import is_float
 from pdojo.torch.operators.registry import Call, aten
 
 Given: TypeAlias = "torch.Tensor | Array"
 """Indices: a tensor if their values are known."""
+
+
+def _of_axes(call: Call, indices: Sequence[Given | None]) -> list[NDArray[np.integer] | Array | None]:
+    """Indices of the first axes."""
+    if any(isinstance(each, Array) and each.dtype in ("i1", "u8") for each in indices):
+        call.refuse("an index is a mask")
+    return [_numbers(call, each) if isinstance(each, torch.Tensor) else each for each in indices]
 
 
 def _numbers(call: Call, index: torch.Tensor) -> NDArray[np.integer]:
@@ -35,12 +44,15 @@ def _places(call: Call, index: torch.Tensor, extent: int) -> Places:
     return places_of(_numbers(call, index), extent, 0)
 
 
+def _row(call: Call, index: Given, extent: int) -> Sequence[int] | Array:
+    """Indices from 0 of an axis in a row."""
+    return build.reshape(index, (-1,)) if isinstance(index, Array) else indexing.listed(_places(call, index, extent))
+
+
 @aten("index.Tensor", "_unsafe_index.Tensor", known=[1])
 def index(call: Call, x: Array, indices: Sequence[Given | None]) -> Array:
     """The elements at indices of one axis or several."""
-    if any(isinstance(each, Array) and each.dtype in ("i1", "u8") for each in indices):
-        call.refuse("an index is a mask")
-    return indexing.take_at(x, [_numbers(call, each) if isinstance(each, torch.Tensor) else each for each in indices])
+    return indexing.take_at(x, _of_axes(call, indices))
 
 
 @aten("index_select.default", known=[2])
@@ -49,9 +61,7 @@ def index_select(call: Call, x: Array, dim: int, index: Given) -> Array:
     if not x.rank:
         return x
     axis = dim % x.rank
-    if isinstance(index, Array):
-        return build.take(x, build.reshape(index, (-1,)), axis, outside="refuse")
-    return build.take(x, indexing.listed(_places(call, index, x.shape[axis])), axis)
+    return build.take(x, _row(call, index, x.shape[axis]), axis, outside="refuse")
 
 
 @aten("embedding.default", known=[1])
@@ -72,8 +82,7 @@ def embedding(
 @aten("take.default", known=[1])
 def take(call: Call, x: Array, index: Given) -> Array:
     """The elements at indices of the array as a row."""
-    row = build.reshape(x, (-1,))
-    return indexing.take_at(row, [index if isinstance(index, Array) else _numbers(call, index)])
+    return indexing.take_at(build.reshape(x, (-1,)), _of_axes(call, [index]))
 
 
 @aten("gather.default", known=[2])
@@ -88,54 +97,116 @@ def gather(call: Call, x: Array, dim: int, index: Given, *, sparse_grad: bool = 
     return indexing.take_along(x, places, axis, outside="refuse")
 
 
-@aten("index_put.default", "_unsafe_index_put.default", static=[1])
-def index_put(
-    call: Call, x: Array, indices: Sequence[torch.Tensor | None], values: Array, accumulate: bool = False
+@aten("index_put.default", "_unsafe_index_put.default", known=[1])
+def index_put(call: Call, x: Array, indices: Sequence[Given | None], values: Array, accumulate: bool = False) -> Array:
+    """The array with values at indices of one axis or several, which replace the elements or are added to them.
+
+    At a mask, they are the same for all elements that it chooses.
+    """
+    (mask,) = (each for each in indices if each is not None) if len(indices) == 1 else (None,)
+    if isinstance(mask, Array) and mask.dtype == "i1" and values.rank <= x.rank - mask.rank:
+        chosen = build.reshape(mask, (*mask.shape, *[1] * (x.rank - mask.rank)))
+        return build.where(chosen, x + values if accumulate else values, x)
+    return indexing.put_at(x, _of_axes(call, indices), values, "+" if accumulate else None)
+
+
+@aten("put.default", known=[1])
+def put(call: Call, x: Array, index: Given, source: Array, accumulate: bool = False) -> Array:
+    """The array with elements at indices of the array as a row replaced, or added to them."""
+    places = _of_axes(call, [index])
+    values = build.reshape(source, tuple(index.shape))
+    row = indexing.put_at(build.reshape(x, (-1,)), places, values, "+" if accumulate else None)
+    return build.reshape(row, x.shape)
+
+
+@aten("index_add.default", known=[2])
+def index_add(call: Call, x: Array, dim: int, index: Given, source: Array, *, alpha: float = 1) -> Array:
+    """The array with slices added at indices of an axis."""
+    return _put_slices(call, x, dim, index, source if alpha == 1 else source * alpha, "+")
+
+
+@aten("index_copy.default", known=[2])
+def index_copy(call: Call, x: Array, dim: int, index: Given, source: Array) -> Array:
+    """The array with slices at indices of an axis replaced."""
+    return _put_slices(call, x, dim, index, source, None)
+
+
+def _put_slices(
+    call: Call, x: Array, dim: int, index: Given, source: Array, accumulation: Accumulation | None
 ) -> Array:
-    """The array with values at known indices, which replace the elements there or are added to them."""
-    known = [None if each is None else _numbers(call, each) for each in indices]
-    return indexing.put_at(x, known, values, "+" if accumulate else None)
+    if not x.rank:
+        call.refuse("an array without dimensions")
+    axis = dim % x.rank
+    shape = (*x.shape[:axis], prod(index.shape), *x.shape[axis + 1 :])
+    source = build.reshape(source, shape)
+    return build.put(x, _row(call, index, x.shape[axis]), source, axis, accumulation=accumulation, outside="refuse")
 
 
 @aten("scatter.src", known=[2])
-def scatter(call: Call, x: Array, dim: int, index: torch.Tensor | Array, src: Array) -> Array:
-    """The array with elements at indices of an axis replaced; one for each row if indices are computed."""
+def scatter(call: Call, x: Array, dim: int, index: Given, src: Array) -> Array:
+    """The array with elements at indices of an axis replaced."""
     return _put(call, x, dim, index, src, None)
 
 
 @aten("scatter.value", known=[2])
-def scatter_value(call: Call, x: Array, dim: int, index: torch.Tensor | Array, value: float) -> Array:
-    """The array with a number at indices of an axis; at one of each row if indices are computed."""
-    src = build.constant(value, x.dtype, tuple(index.shape))
-    return _put(call, x, dim, index, src, None)
+def scatter_value(call: Call, x: Array, dim: int, index: Given, value: float) -> Array:
+    """The array with a number at indices of an axis."""
+    return _put(call, x, dim, index, build.constant(value, x.dtype, tuple(index.shape)), None)
 
 
 @aten("scatter_add.default", known=[2])
-def scatter_add(call: Call, x: Array, dim: int, index: torch.Tensor | Array, src: Array) -> Array:
-    """The array with elements added at indices of an axis; one for each row if indices are computed."""
+def scatter_add(call: Call, x: Array, dim: int, index: Given, src: Array) -> Array:
+    """The array with elements added at indices of an axis."""
     return _put(call, x, dim, index, src, "+")
 
 
-def _put(
-    call: Call, x: Array, dim: int, index: torch.Tensor | Array, updates: Array, accumulation: Accumulation | None
-) -> Array:
+def _put(call: Call, x: Array, dim: int, index: Given, updates: Array, accumulation: Accumulation | None) -> Array:
     if not x.rank or not index.shape:
         call.refuse("an array without dimensions")
     axis = dim % x.rank
     part = updates[tuple(slice(0, extent) for extent in index.shape)]
-    if isinstance(index, Array):
-        return indexing.put_one_along(x, index, part, axis, accumulation)
-    return indexing.put_along(x, _places(call, index, x.shape[axis]), part, axis, accumulation)
+    places = index if isinstance(index, Array) else _places(call, index, x.shape[axis])
+    return indexing.put_along(x, places, part, axis, accumulation, outside="refuse")
 
 
-_REDUCTIONS: dict[str, Accumulation] = {"sum": "+", "prod": "*", "amax": "max", "amin": "min"}
+_REDUCTIONS: dict[str, Accumulation] = {"sum": "+", "mean": "+", "prod": "*", "amax": "max", "amin": "min"}
 
 
-@aten("scatter_reduce.two", static=[2])
+@aten("scatter_reduce.two", known=[2])
 def scatter_reduce(
-    call: Call, x: Array, dim: int, index: torch.Tensor, src: Array, reduce: str, *, include_self: bool = True
+    call: Call, x: Array, dim: int, index: Given, src: Array, reduce: str, *, include_self: bool = True
 ) -> Array:
-    """The array with elements at known indices of an axis joined."""
-    if reduce not in _REDUCTIONS or not include_self:
-        call.refuse(f"reduction '{reduce}'{' without the elements of the array' * (not include_self)}")
-    return _put(call, x, dim, index, src, _REDUCTIONS[reduce])
+    """The array with elements at indices of an axis joined: with them, or in their place."""
+    accumulation = _REDUCTIONS[reduce]
+
+    def filled(like: Array, value: float) -> Array:
+        return _put(call, like, dim, index, build.constant(value, x.dtype, tuple(index.shape)), None)
+
+    first = x if include_self else filled(x, neutral_of(accumulation, x))
+    found = _put(call, first, dim, index, src, accumulation)
+    if reduce != "mean":
+        return found
+    ones = build.constant(1, x.dtype, tuple(index.shape))
+    before = build.constant(1, x.dtype, x.shape)
+    count = _put(call, before if include_self else filled(before, 0), dim, index, ones, "+")
+    return build.map("/" if is_float(x.dtype) else "//", found, count)
+
+
+@aten("embedding_dense_backward.default", known=[1])
+def embedding_dense_backward(
+    call: Call, gradient: Array, indices: Given, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Array:
+    """The gradients of rows, summed up over the places that took them; those of the row `padding_idx` are 0."""
+    rows = build.reshape(gradient, (-1, gradient.shape[-1]))
+    places = _row(call, indices, num_weights)
+    if scale_grad_by_freq:
+        count = build.put(
+            build.constant(0, "f32", (num_weights,)), places, build.constant(1, "f32", rows.shape[:1]),
+            accumulation="+", outside="refuse",
+        )  # fmt: skip
+        rows = rows / build.cast(build.expand_dims(build.take(count, places, outside="refuse"), -1), rows.dtype)
+    zeros = build.constant(0, gradient.dtype, (num_weights, rows.shape[1]))
+    found = build.put(zeros, places, rows, accumulation="+", outside="refuse")
+    if not 0 <= padding_idx < num_weights:
+        return found
+    return build.where(build.iota((num_weights, 1)) == padding_idx, 0, found)

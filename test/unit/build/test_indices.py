@@ -84,3 +84,46 @@ def test_functions_of_gathered_elements() -> None:
     result = build.cast(build.exp(rows[found]), "f32") + 1
     wanted = np.exp(weights[values].astype(np.float32)).astype(np.float16).astype(np.float32) + 1
     np.testing.assert_allclose(run(result, [rows, found], [weights, values]), wanted, rtol=1e-3)
+
+
+def test_the_last_value_at_a_place_counts() -> None:
+    x, values = build.input("x", "f32", (5, 4, 3)), build.input("v", "f32", (5, 2, 3, 3))
+    given = random("f32", (5, 2, 3, 3), 3)
+    wanted = VALUES[0].copy()
+    wanted[:, VALUES[1]] = given
+    written = VALUES[0].copy()
+    for at in np.ndindex(2, 3):
+        written[:, VALUES[1][at]] = given[:, *at]
+    np.testing.assert_array_equal(wanted, written)
+    result = build.put(x, B, build.transpose(build.transpose(values, (3, 2, 1, 0)) * 1, (3, 2, 1, 0)), axis=1)
+    kernel = made(result, x, B, values)
+    assert "y[{0},i[{1},{2}],{3}] = " in print_notation(kernel)
+    for found in (pdojo.run(kernel, VALUES[0], VALUES[1], given), pdojo.compile(kernel)(VALUES[0], VALUES[1], given)):
+        np.testing.assert_array_equal(found, wanted)
+
+
+WRITES: list[tuple[Callable[[Any, Any, Any], Any], list[list[int]]]] = [
+    (lambda x, i, v: build.put(x, i, v, accumulation="+"), [[0, 1, 2], [4, 5, 0]]),
+    (lambda x, i, v: build.put(x, i, v, outside="refuse"), [[0, 1, 2], [4, -1, 0]]),
+    (lambda x, i, v: build.put_along(x, i, v[:, :, 0], 0), [[0, 1, 2], [4, -6, 0]]),
+    (lambda x, i, v: build.put_from(x, i[1, 1], v[1]), [[0, 0, 0], [0, 3, 0]]),
+    (lambda x, i, v: build.take_from(x, i[1, 1], 2) + v[0, :2], [[0, 0, 0], [0, 4, 0]]),
+]
+
+
+@pytest.mark.parametrize(("write", "given"), WRITES)
+def test_writes_outside_of_their_axis_are_refused(write: Callable[[Any, Any, Any], Any], given: list[Any]) -> None:
+    x, v = build.input("x", "f32", (5, 3)), build.input("v", "f32", (2, 3, 3))
+    kernel = made(write(x, B, v), x, B, v)
+    arrays = random("f32", (5, 3), 4), np.array(given), random("f32", (2, 3, 3), 5)
+    calls: list[Callable[..., Any]] = [pdojo.compile(kernel), partial(pdojo.run, kernel)]
+    for call in calls:
+        with pytest.raises(IndexOutOfRange, match="has the index"):
+            call(*arrays)
+
+
+def test_sums_at_indices_of_half_precision_are_computed_in_single() -> None:
+    x, i, v = build.input("x", "f16", (1,)), build.input("i", "i64", (4096,)), build.input("v", "f16", (4096,))
+    ones = np.ones(4096, np.float16)
+    kernel = made(build.put(x, i, v, accumulation="+"), x, i, v)
+    assert pdojo.run(kernel, ones[:1], np.zeros(4096, np.int64), ones) == 4097 - 1  # f16 has no 4097.

@@ -138,10 +138,16 @@ MISTAKES = [
         "pass them as several inputs",
     ),
     ("build.kernel('k', [x], [x[i]])", "kernel 'k' reads input 'i', which is not among its inputs"),
-    (
-        "build.scatter(x, [i, 0], x)",
-        "the places along axis 0 are computed; they must be constant: tables, iota or integers",
-    ),
+    ("build.scatter(x, [i + 1, 0], x)", f"the places along axis 0 are computed{SIGNED}"),
+    ("build.put(x, u, x)", f"the places along axis 0 are of type u8{SIGNED}"),
+    ("build.put(x, i, x[:3])", "shapes [3, 8] and [4, 8, 8] do not broadcast: axis -2 has 3 and 8 elements"),
+    ("build.put(x, [0, 2], x)", "shapes [4, 8] and [2, 8] do not broadcast: axis -2 has 4 and 2 elements"),
+    ("build.put(b, i[0, :2], b[:2], accumulation='+')", "'+' does not accumulate i1; known: max min and or"),
+    ("build.put_along(x, i[:, 0], x, 1)", "indices of shape [4] do not fit an array of shape [4, 8]"),
+    ("build.take_from(x, i[0, 0], 5)", "axis 0 of [4, 8] has no 5 neighbouring elements"),
+    ("build.take_from(x, i[0, 0], 2, outside='wrap')", "a start outside of an axis is refuse or clamp, not 'wrap'"),
+    ("build.put_from(x, i[0, 0], x[0])", "values have 1 axes, and the array into which they are put has 2"),
+    ("build.put_from(x, i[0, 0] + 1, x)", f"the places along axis 0 are computed{SIGNED}"),
     (
         "build.gather(x, [[0, 1], [0, 1, 2]])",
         "shapes [2] and [3] do not broadcast: axis -1 has 2 and 3 elements",
@@ -162,7 +168,7 @@ MISTAKES = [
         'build.conv_transpose(im, build.input("k", "f32", (4, 4, 3, 3)), output_padding=(1,))',
         "output_padding is a number from 0, or one for each of 2 axes, not (1,)",
     ),
-    ("build.scatter(x, [3, 1], h[0, 0])", "values of type f16 are scattered into f32; use build.cast"),
+    ("build.scatter(x, [3, 1], h[0, 0])", "values of type f16 are put into f32; use build.cast"),
     ("build.table([1, 2.5])", "a table has integers, not float64"),
     ("build.table([[1], [2, 3]])", "the rows of a table have one length"),
     ("build.table([1 << 62])", "the numbers of a table stay below 2^61"),
@@ -174,7 +180,7 @@ MISTAKES = [
     ),
     (
         "build.put(build.input('x', 'f32', (4, 8)), [0, 1, 2, 3], build.input('u', 'i32', (4, 8)))",
-        "updates of type i32 are put into f32; use build.cast",
+        "values of type i32 are put into f32; use build.cast",
     ),
     (
         "build.put(build.input('x', 'f32', (4, 8)), [4], build.input('u', 'f32', (1, 8)))",

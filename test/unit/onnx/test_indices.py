@@ -111,3 +111,48 @@ def test_indices_out_of_range(place: tuple[int, ...]) -> None:
             IndexOutOfRange, match=rf"has the index {indices[place]} at \[{place[0]}, {place[1]}\]; its"
         ):
             call(floats(5, 4, 3), indices)
+
+
+SCATTER_ELEMENTS = """
+m (float[5, 4, 3] x, int64[2, 4, 3] i, float[2, 4, 3] u) => (float[5, 4, 3] y) {
+  y = ScatterElements <axis = 0, reduction = "%s"> (x, i, u)
+}
+"""
+SCATTER_TUPLES = """
+m (float[5, 4, 3] x, int64[6, %d] i, float[6, %s] u) => (float[5, 4, 3] y) {
+  r = ScatterND <reduction = "%s"> (x, i, u)
+  y = Relu (r)
+}
+"""
+ONCE = np.array([[3, 1], [0, 2], [-1, -4], [2, 3], [1, 1], [0, 0]])
+"""Different pairs."""
+
+
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
+def test_writes_at_indices_that_are_inputs(reduction: str) -> None:
+    is_joined = reduction != "none"
+    axis = (
+        R.integers(-5, 5, (2, 4, 3)) if is_joined else np.stack([np.zeros((4, 3), np.int64), R.integers(1, 5, (4, 3))])
+    )
+    proto = model_of(SCATTER_ELEMENTS % reduction)
+    assert check(proto, floats(5, 4, 3), axis, floats(2, 4, 3)) == ["scatterelements"]
+    pairs = np.stack([R.integers(-5, 5, 6), R.integers(-4, 4, 6)], -1) if is_joined else ONCE
+    proto = model_of(SCATTER_TUPLES % (2, "3", reduction))
+    assert check(proto, floats(5, 4, 3), pairs, floats(6, 3)) == ["part", "scatternd_relu"]
+    if is_joined:
+        proto = model_of(SCATTER_TUPLES % (1, "4, 3", reduction))
+        assert check(proto, floats(5, 4, 3), pairs[:, :1], floats(6, 4, 3)) == ["scatternd_relu"]
+
+
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+def test_a_cache_is_written_from_starts_that_are_inputs(mode: str) -> None:
+    proto = model_of(f"""
+    m (float[2, 3, 8, 4] x, float[2, 3, 2, 4] u, int64[2] i) => (float[2, 3, 8, 4] y) {{
+      y = TensorScatter <mode = "{mode}"> (x, u, i)
+    }}
+    """)
+    proto.opset_import[0].version = 24
+    for starts in ([0, 6], [3, 3]) if mode == "linear" else ([7, 5], [0, 7]):
+        assert check(proto, floats(2, 3, 8, 4), floats(2, 3, 2, 4), np.array(starts)) == ["tensorscatter"]
+    with pytest.raises(IndexOutOfRange, match=r"the index -1 at \[1\]; its indices run from 0 to"):
+        load(proto).compile(tune="none")(floats(2, 3, 8, 4), floats(2, 3, 2, 4), np.array([0, -1]))

@@ -124,6 +124,7 @@ REFUSED: Mapping[tuple[str, str], tuple[str, str]] = {
        for name in ("lp_pool", "max_roi_pool")},
     ("onnx.reference", "pad"): ("can't contain negative values", "it does not cut"),
     ("onnx.reference", "resize"): ("tf_half_pixel_for_nn", "it lacks a mode"),
+    ("ONNX Runtime", "write_sequences"): ("exceeds max_sequence_length", "it goes around a cache once"),
     ("onnx.reference", "write_sequences"): ("not compatible", "it goes around a cache once"),
     ("onnx.reference", "take_along"): ("dimensions of index and self", "indices have the extents of the array"),
 }  # fmt: skip
