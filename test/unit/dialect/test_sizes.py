@@ -5,13 +5,17 @@ import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.parser import Parser
+from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.affine import Expr, Size, const, floordiv, var
+from pdojo.dialect.flow.integer_sets import bounds_over_domain
 from pdojo.dialect.notation.bound import bound
 from pdojo.dialect.notation.parser import parse_notation
 from pdojo.dialect.notation.printer import print_notation
 from pdojo.dialect.ops import PDOJO, KernelOp
+from pdojo.dialect.ops.kernel import Swizzle
 from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
+from pdojo.dialect.verification.structure import swizzle_problem
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import NotationError, UnknownSize, UsageError
 
@@ -116,6 +120,61 @@ def test_interpreters_find_sizes_in_shapes(n: int, m: int) -> None:
 def test_a_shape_without_a_size_is_refused() -> None:
     with pytest.raises(UsageError, match="a multiple of 4, not 5, by dimension 1 of array 'x'"):
         interpret(parsed(ROWS), {"x": np.zeros((3, 6), np.float32)})
+
+
+def test_a_shape_that_an_extent_never_has_is_refused() -> None:
+    text = "kernel k(x) -> (y)\nsize N in 1..9\nx f32 [(N*2+1)] heap\ny f32 [N] heap\n\nN y[{0}] = x[{0}*2+1]\n"
+    assert interpret(parsed(text), {"x": np.arange(5, dtype=np.float32)})["y"].tolist() == [1, 3]
+    with pytest.raises(UsageError, match=r"dimension 0 of array 'x' is N\*2\+1, which is never 6"):
+        interpret(parsed(text), {"x": np.zeros(6, np.float32)})
+
+
+def test_memory_is_that_of_the_greatest_sizes() -> None:
+    text = "kernel k(x) -> (y)\nsize N in 1..{}\nx f32 [N, 8] heap\ny f32 [1] heap\n\ny[0] = x[0,0]\n"
+    parsed(text.format(1 << 40))
+    with pytest.raises(NotationError, match="larger than any memory"):
+        parsed(text.format(1 << 58))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("(s0, (s1 + 1))", "((s0 + -1), (s1 + 1))", r"array 'x' needs extents of at least 1, not \[N-1, M\+1\]"),
+        ("N = array<i64: 1, 9, 1>", f"N = array<i64: 1, {1 << 62}, 1>", "size 'N' reaches 4611686018427387904"),
+        ("%x: memref<?x?xf32>", "%x: memref<7x?xf32>", "the type of array 'x' has the extent 7 for N"),
+    ],
+)
+def test_the_mlir_form_is_verified(old: str, new: str, message: str) -> None:
+    context = Context()
+    for dialect in (Builtin, PDOJO):
+        context.load_dialect(dialect)
+    text = str(ModuleOp([parsed(ROWS)]))
+    assert old in text
+    with pytest.raises(VerifyException, match=message):
+        Parser(context, text.replace(old, new)).parse_module().verify()
+
+
+def test_a_guard_has_symbols_for_its_sizes() -> None:
+    kernel = parsed(ROWS)
+    del nest_of(kernel).scopes[0].op.properties["sizes"]
+    with pytest.raises(VerifyException, match=r"the guard's dimensions must be .* and its symbols its sizes"):
+        kernel.verify()
+
+
+def test_swizzled_dimensions_do_not_depend_on_sizes() -> None:
+    for shape in ((-1, 8), (8, -1)):
+        assert "must not depend on sizes" in str(swizzle_problem(shape, (0, 0), 0, Swizzle(1, 2)))
+    assert swizzle_problem((8, 8), (0, 0), 0, Swizzle(1, 2)) is None
+
+
+def test_integer_sets_know_the_least_size() -> None:
+    size = Size("N", 3, 9)
+    below = size.expression - var(0) - 1
+    assert bounds_over_domain(size.expression, (9,), (below,)) == (3, 9)
+    assert bounds_over_domain(Size("M", 8, 24, 8).expression, (9,), (Size("M", 8, 24, 8).expression - var(0),)) == (
+        8,
+        24,
+    )
 
 
 def test_a_bound_kernel_needs_all_values() -> None:
