@@ -16,9 +16,12 @@ from pdojo.backends.gpu.ir.kernel_function import lower_kernel as lower_to_gpu
 from pdojo.backends.loops.loop_function import lower_kernel
 from pdojo.dialect.affine import IndexArray, Lookup, const, lookup, var
 from pdojo.dialect.flow.collision import BEFORE, EQUAL, Domain, Query, exact
+from pdojo.dialect.flow.coverage import cover_together
+from pdojo.dialect.flow.flows import uninitialised
 from pdojo.dialect.flow.integer_sets import bounds_over_domain, projected, read_set, spell, unreached
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.flow.shortcut import shortcut_names, without
+from pdojo.dialect.flow.uses import uses_of
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation.parser import parse_notation
 from pdojo.dialect.notation.printer import print_notation
@@ -274,6 +277,21 @@ def test_integer_sets_alone_do_not_settle_reads_behind_writes_at_entries() -> No
     program = Program(parsed(HEADER + "3 t[idx[{0}]] = x[{0}]\n10 y[{0}] = 0\n3 y[{0}] = t[idx[{0}]]"), machine("toy"))
     with without(*shortcut_names()), pytest.raises(InvalidKernel, match="cannot be checked: only writes at indices"):
         validate(program)
+
+
+def test_reads_that_entries_guard_are_settled_by_integer_sets() -> None:
+    body = "10 t[{0}] = 2\n10 y[{0}] = 0\n3 where ({0} < idx[{0}]) y[{0}] = t[{0}]"
+    nest = nest_of(parsed(HEADER + body))
+    with without(*shortcut_names()):
+        assert uninitialised(uses_of(nest, "t", nest.arrays["t"].buffer.reuse)) is None
+
+
+def test_other_writes_cover_a_read_behind_writes_at_entries() -> None:
+    nest = nest_of(parsed(HEADER + "10 t[{0}] = 2\n3 t[idx[{0}]] = x[{0}]\n10 y[{0}] = t[{0}]"))
+    *writers, reader = nest.leaves
+    (read,) = reader.reads
+    assert cover_together([(leaf, leaf.output) for leaf in writers], reader, read)
+    assert not cover_together([(writers[1], writers[1].output)], reader, read)
 
 
 @pytest.mark.parametrize("name", ["y", "t"])

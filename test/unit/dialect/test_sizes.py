@@ -8,16 +8,20 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.affine import Expr, Size, const, floordiv, var
-from pdojo.dialect.flow.integer_sets import bounds_over_domain
+from pdojo.dialect.flow.integer_sets import bounds_over_domain, unreached
+from pdojo.dialect.flow.program import Program
+from pdojo.dialect.flow.shortcut import shortcut_names, without
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation.bound import bound
 from pdojo.dialect.notation.parser import parse_notation
 from pdojo.dialect.notation.printer import print_notation
 from pdojo.dialect.ops import PDOJO, KernelOp
 from pdojo.dialect.ops.kernel import Swizzle
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.verification.structure import swizzle_problem
 from pdojo.dialect.view.build import nest_of
-from pdojo.errors import NotationError, UnknownSize, UsageError
+from pdojo.errors import InvalidKernel, NotationError, UnknownSize, UsageError
 
 ROWS = """\
 kernel rows(x) -> (y)
@@ -175,6 +179,20 @@ def test_integer_sets_know_the_least_size() -> None:
         8,
         24,
     )
+
+
+def test_arrays_without_sizes_are_written_at_all_sizes() -> None:
+    """Only the values of the range count, where sets without sizes meet others."""
+    body = "N t[{0}] = x[{0}]\n9 where ({0} >= N) t[{0}] = 1\nN y[{0}] = t[{0}]\n9 where ({0} >= N) y[{0}] = t[{0}]\n"
+    text = f"kernel k(x) -> (y)\nsize N in 1..9\nx f32 [N] heap\ny f32 [9] heap\nt f32 [9] heap\n\n{body}"
+    with without(*shortcut_names()):
+        validate(Program(parsed(text), machine("toy")))
+        with pytest.raises(InvalidKernel, match="'t' that nothing has written"):
+            validate(Program(parsed(text.replace(">= N) t[", "> N) t[")), machine("toy")))
+    n, i = Size("N", 1, 9).expression, var(0)
+    first, last = ((9,), (n - 1 - i,), (i,)), ((9,), (i - n,), (i,))
+    assert unreached([((9,), (), (i,))], [first, last]) is None
+    assert unreached([((9,), (), (i,))], [first]) is not None
 
 
 def test_a_bound_kernel_needs_all_values() -> None:
