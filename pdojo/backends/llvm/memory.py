@@ -201,8 +201,8 @@ class Reach:
         if coming is not None:
             # Lanes are fetched with the first one.
             lanes = {s.depth: const(0) for s in place.leaf.chain if self._is_open(s.depth)}
-            index = tuple(e.substitute(lanes, place.leaf.extents) for e in coming.index)
-            first = self.place(replace(coming, index=index), place.leaf)
+            later = tuple(e.substitute(lanes, place.leaf.extents) for e in coming.index)
+            first = self.place(replace(coming, index=later), place.leaf)
             self._fetch(self.pointer(first, first.index))
 
     def _fetch(self, address: SSAValue) -> None:

@@ -14,7 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 import pdojo
 from pdojo.backends.gpu.ir.kernel_function import lower_kernel as lower_to_gpu
 from pdojo.backends.loops.loop_function import lower_kernel
-from pdojo.dialect.affine import IndexArray, Lookup, const, lookup, var
+from pdojo.dialect.affine import IndexArray, Lookup, Size, const, lookup, var
 from pdojo.dialect.flow.collision import BEFORE, EQUAL, Domain, Query, exact
 from pdojo.dialect.flow.coverage import cover_together
 from pdojo.dialect.flow.flows import uninitialised
@@ -29,6 +29,7 @@ from pdojo.dialect.ops import PDOJO, KernelOp
 from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nodes import bound_of
 from pdojo.errors import InvalidKernel, LoweringError, NotationError, UnknownSize, UsageError
 
 ALL = """\
@@ -382,6 +383,13 @@ def test_what_is_covered_may_not_depend_on_entries() -> None:
     assert unreached([((8,), (fixed - var(0),), (var(0),))], [((8,), (fixed - var(0) - 1,), (var(0),))]) is not None
     with pytest.raises(UnknownSize, match="known at run time only"):
         projected([8, 8], [fixed - var(0) - var(1)], [1])
+
+
+def test_an_extent_depends_on_sizes_only() -> None:
+    size = Size("N", 1, 9).expression
+    assert bound_of(size - var(0) - 1, 0) == size
+    assert bound_of(lookup(INDICES, [const(3)], [8]) - var(0) - 1, 0) is None
+    assert bound_of(size - var(1) - var(0) - 1, 0) is None
 
 
 def test_no_number_is_tried() -> None:

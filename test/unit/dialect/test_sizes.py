@@ -9,6 +9,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.affine import Expr, Size, const, floordiv, var
 from pdojo.dialect.flow.integer_sets import bounds_over_domain, unreached
+from pdojo.dialect.flow.points import evaluate
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.flow.shortcut import shortcut_names, without
 from pdojo.dialect.machines.registry import machine
@@ -193,6 +194,25 @@ def test_arrays_without_sizes_are_written_at_all_sizes() -> None:
     first, last = ((9,), (n - 1 - i,), (i,)), ((9,), (i - n,), (i,))
     assert unreached([((9,), (), (i,))], [first, last]) is None
     assert unreached([((9,), (), (i,))], [first]) is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "N t[{0}] = x[0]\n(6-N) y[{0}] = t[{0}]",
+        "2 where (N//2-{0} >= 1) t[0] = x[0]\n5 y[{0}] = t[0]",
+        "5 t[N-1] = x[0]\n5 y[{0}] = t[4]",
+        "(N+1) t[{0}] = x[0]\n5 y[{0}] = t[2]",
+    ],
+)
+def test_what_is_written_at_the_greatest_sizes_only_is_not_written(body: str) -> None:
+    head = "kernel k(x) -> (y)\nsize N in 1..5\nx f32 [1] heap\ny f32 [5] heap\nt f32 [6] heap\n\n5 y[{0}] = 0\n"
+    with pytest.raises(InvalidKernel, match="'t' that nothing has written"):
+        validate(Program(parsed(head + body + "\n"), machine("toy")))
+
+
+def test_the_greatest_size_is_a_multiple_of_its_step() -> None:
+    assert evaluate(Size("M", 4, 12, 4).expression + var(0), np.arange(3)[None], greatest=True).tolist() == [12, 13, 14]
 
 
 def test_a_bound_kernel_needs_all_values() -> None:
