@@ -327,13 +327,13 @@ def numbered() -> ModuleOp:
     return module_of("\n".join([*texts, "versions f = f_1, f_2, f_3\n"]))
 
 
-def chosen(function: Any) -> dict[int, int]:
-    """The version that a function of an object file runs, by size."""
+def chosen(address: int) -> dict[int, int]:
+    """The version that a function at an address runs, by size."""
     kinds = (*[ctypes.c_void_p] * 2, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int)
-    typed, found = ctypes.CFUNCTYPE(None, *kinds)(ctypes.cast(function, ctypes.c_void_p).value), dict[int, int]()
+    function, found = ctypes.CFUNCTYPE(None, *kinds)(address), dict[int, int]()
     for size in RIGHT:
         x, y = np.zeros(size, np.float32), np.full(size, np.nan, np.float32)
-        typed(x.ctypes.data, y.ctypes.data, size, None, 1)
+        function(x.ctypes.data, y.ctypes.data, size, None, 1)
         found[size] = int(y[0])
     return found
 
@@ -361,7 +361,9 @@ def test_c_runs_the_first_version_that_has_the_size(tmp_path: Path) -> None:
     source, library = tmp_path / "f.c", tmp_path / "f.so"
     source.write_text(text.getvalue())
     subprocess.run([compiler, "-shared", "-fPIC", source, "-o", library, "-lm"], check=True)
-    assert chosen(ctypes.CDLL(str(library)).f) == RIGHT
+    address = ctypes.cast(ctypes.CDLL(str(library)).f, ctypes.c_void_p).value
+    assert address is not None
+    assert chosen(address) == RIGHT
 
 
 def test_the_workspace_is_that_of_the_version_that_needs_most() -> None:
