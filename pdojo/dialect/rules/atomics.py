@@ -46,7 +46,7 @@ def atomic_statements(uses: Iterable[Use], collisions: Collisions) -> dict[Leaf,
     found: dict[Leaf, Witness] = {}
     for group in groups.values():
         for use in group:
-            conflicts = chain(_conflicts(use, group, collisions), _meetings(use, collisions))
+            conflicts = chain(_conflicts(use, group, collisions), _shared_cells(use, collisions))
             witness = next(conflicts, None)
             if witness is not None:
                 found[use.leaf] = witness
@@ -71,7 +71,7 @@ def _conflicts(use: Use, group: Sequence[Use], collisions: Collisions) -> Iterat
                     yield witness
 
 
-def _meetings(use: Use, collisions: Collisions) -> Iterator[Witness]:
+def _shared_cells(use: Use, collisions: Collisions) -> Iterator[Witness]:
     """Iterations in which threads of a block that index the cells of a statement meet in one.
 
     Barriers keep different iterations of a thread's loops, and different statements, apart.
@@ -98,7 +98,8 @@ _THREADS = (ScopeMapping.BLOCK, ScopeMapping.WARP)
 def atomics_needed(program: Program, mappings: Mapping[Scope, ScopeMapping] | None = None) -> dict[Leaf, Witness]:
     """The statements of a program that need atomic operations, as if the scopes in `mappings` had those mappings."""
     uses = program.uses if mappings is None else program.uses_if(mappings)
-    return atomic_statements((use for leaf in program.nest.leaves for use in uses[leaf]), program.collisions)
+    accumulations = [leaf for leaf in program.nest.leaves if leaf.accumulate is not None]
+    return atomic_statements((use for leaf in accumulations for use in uses[leaf]), program.collisions)
 
 
 def atomics_problem(program: Program, leaf: Leaf, witness: Witness) -> Reason | None:

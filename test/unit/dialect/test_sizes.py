@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
+from pdojo.backends.common.addresses import is_within
 from pdojo.dialect.affine import Expr, Size, const, floordiv, var
 from pdojo.dialect.flow.integer_sets import bounds_over_domain, unreached
 from pdojo.dialect.flow.points import evaluate
@@ -213,6 +214,12 @@ def test_what_is_written_at_the_greatest_sizes_only_is_not_written(body: str) ->
 
 def test_the_greatest_size_is_a_multiple_of_its_step() -> None:
     assert evaluate(Size("M", 4, 12, 4).expression + var(0), np.arange(3)[None], greatest=True).tolist() == [12, 13, 14]
+
+
+def test_an_index_is_within_the_present_extent() -> None:
+    size = Size("N", 3, 9).expression
+    assert [is_within(var(0), size, [extent]) for extent in (3, 4, 9)] == [True, False, False]
+    assert is_within(size - 1, size, [])
 
 
 def test_a_bound_kernel_needs_all_values() -> None:
