@@ -261,8 +261,13 @@ def causal_conv_with_state(
 
     Shapes: `x` [N, C, L], `weights` [C, 1, window]; `state` [N, C, window - 1] is before the first elements, or 0.
     """
+    if x.rank != 3 or weights.rank != 3:
+        raise UsageError(f"arrays and windows have 3 axes, not the shapes {shown(x.shape)} and {shown(weights.shape)}")
     before = weights.shape[2] - 1
     past = constant(0, x.dtype, (*x.shape[:2], before)) if state is None else state
+    if past.shape != (*x.shape[:2], before):
+        known = f"the {before} elements before those of {shown(x.shape)}"
+        raise UsageError(f"a state of shape {shown(past.shape)} is not {known}, for a window of {before + 1}")
     joined = concatenate([past, x], 2)
     return conv(joined, weights, bias, groups=x.shape[1]), joined[:, :, joined.shape[2] - before :]
 

@@ -10,6 +10,8 @@ NONTEMPORAL = "nontemporal"
 """A plain store that bypasses the caches."""
 PREFETCH = "prefetch"
 """A load whose data is prefetched; the value is the distance in bytes."""
+AHEAD = "ahead"
+"""A load at an entry that a loop chooses, whose data is prefetched so many iterations of the loop ahead."""
 STREAMING = "streaming"
 """An access in a grid whose data is used once; it leaves the caches first."""
 READONLY = "readonly"
@@ -31,6 +33,7 @@ MOST_BLOCKS = 32
 VALUES = {
     NONTEMPORAL: None,
     PREFETCH: range(1, FARTHEST + 1),
+    AHEAD: range(1, FARTHEST + 1),
     STREAMING: None,
     READONLY: None,
     LANE: range(FARTHEST + 1),

@@ -24,9 +24,10 @@ from pdojo.errors import IndexOutOfRange
 def check_indices(kernel: str, array: IndexArray, given: NDArray[Any], sizes: Mapping[str, int] | None = None) -> None:
     """Raise IndexOutOfRange for an index that a kernel refuses."""
     last = with_sizes(array.last, sizes).constant if sizes else array.last.constant
-    least = -last - 1 if array.outside is Outside.WRAP and not array.low else array.low
     # Numbers of Python are compared in a tenth of the time of NumPy's.
-    if array.outside is not Outside.CLAMP and not (least <= int(given.min()) and int(given.max()) <= last):
+    if array.outside is not Outside.CLAMP and not (
+        _least(array, last) <= int(given.min()) and int(given.max()) <= last
+    ):
         used_indices(kernel, array, given, sizes)
 
 
@@ -42,12 +43,16 @@ def used_indices(
         values = np.where(values < 0, values + (last + 1), values)
     if values.size and not array.low <= values.min() <= values.max() <= last:
         at = tuple(int(place) for place in np.argwhere((values < array.low) | (values > last))[0])
-        least = array.low if array.outside is Outside.REFUSED else -last - 1
         raise IndexOutOfRange(
             f"kernel '{kernel}': '{array.name}' has the index {int(np.asarray(given)[at])} at "
-            f"[{', '.join(map(str, at))}]; its indices run from {least} to {last}"
+            f"[{', '.join(map(str, at))}]; its indices run from {_least(array, last)} to {last}"
         )
     return values
+
+
+def _least(array: IndexArray, last: int) -> int:
+    """The least index that is accepted, with those that count from the end if all of these are."""
+    return -last - 1 if array.outside is Outside.WRAP and not array.low else array.low
 
 
 def with_indices(kernel: KernelOp, given: Mapping[str, NDArray[Any]]) -> KernelOp:

@@ -23,7 +23,7 @@ from pdojo.dialect.flow.storage_check import StorageQuestion
 from pdojo.dialect.flow.uses import Use, describe_use, remapped_chain, uses_of
 from pdojo.dialect.flow.webs import web_of, webs_of
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, accumulates, byte_width, identity_value, is_float
-from pdojo.dialect.hints import LANE, LAUNCH_BOUNDS, NONTEMPORAL, ORDINARY, PREFETCH, READONLY, STREAMING
+from pdojo.dialect.hints import AHEAD, LANE, LAUNCH_BOUNDS, NONTEMPORAL, ORDINARY, PREFETCH, READONLY, STREAMING
 from pdojo.dialect.lookups import lookups_in
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.pattern import pattern_of, same_form

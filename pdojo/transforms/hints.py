@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from pdojo.transforms.api import (
+    AHEAD,
     LANE,
     LAUNCH_BOUNDS,
     NONTEMPORAL,
@@ -45,6 +46,9 @@ from pdojo.transforms.storage.location import fixed_memory, temporaries
 PREFETCH_DISTANCES = (256, 1024, 4096)
 """Distances in bytes that candidates propose."""
 
+COMING = (4, 16)
+"""Numbers of iterations ahead that candidates propose."""
+
 LAUNCH_BLOCKS = (1, 2, 4)
 """Blocks per multiprocessor that candidates propose."""
 
@@ -59,10 +63,11 @@ class Hint(Transformation[Scope | Leaf]):
     16 y[{0}] = t[{0}]    -->  16 y[{0}] = t[{0}]
 
     `nontemporal` bypasses the caches on a plain store; lanes must write whole, aligned vectors. `prefetch` with `value`
-    bytes fetches ahead of a load. In a grid, `streaming` marks data that is used once, and `readonly` loads of arrays
-    that the kernel never writes; on an outermost grid scope, `launch_bounds` with `value` is the number of blocks that
-    a multiprocessor should hold at once. In a streaming region, `lane` with `value` chooses the stream register;
-    `ordinary` marks an access that remains a load or a store.
+    bytes fetches ahead of a load; `ahead` with `value` fetches what a load at an entry of an array of indices
+    (`x[idx[{0}],{1}]`) needs so many iterations later. In a grid, `streaming` marks data that is used once, and
+    `readonly` loads of arrays that the kernel never writes; on an outermost grid scope, `launch_bounds` with `value` is
+    the number of blocks that a multiprocessor should hold at once. In a streaming region, `lane` with `value` chooses
+    the stream register; `ordinary` marks an access that remains a load or a store.
     """
 
     name: ClassVar[str] = "hint"
@@ -93,6 +98,9 @@ class Hint(Transformation[Scope | Leaf]):
                 yield cls(NONTEMPORAL)
             elif number and PREFETCH not in present:
                 yield from (cls(PREFETCH, number, distance) for distance in PREFETCH_DISTANCES)
+        is_cached = not program.machine.snitch.stream_registers and Mapping.GRID not in mappings
+        if number and is_cached and AHEAD not in present and hint_rules.coming_access(leaf, access, 1) is not None:
+            yield from (cls(AHEAD, number, iterations) for iterations in COMING)
         if Mapping.GRID in mappings:
             yield from (cls(kind, number) for kind in (STREAMING, READONLY) if kind not in present)
         if Mapping.STREAM in mappings and LANE not in present:

@@ -3,17 +3,24 @@ callers that check nothing the nearest indices of the range, never other memory.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from xdsl.dialects.builtin import ModuleOp
 
+import pdojo
 from differential.c_code import compiled_c
 from differential.compiled import Arrays, compiled, kernel, run, same
+from pdojo.backends.c.targets import c_text
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.llvm.executable import compile
+from pdojo.backends.llvm.targets import llvm_text
+from pdojo.backends.measure.guarded import GuardedArray, GuardPlacement
+from pdojo.dialect.notation.parser import parse_notation
 from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.dialect.view.build import nest_of
@@ -158,3 +165,45 @@ def test_no_other_memory_is_read(name: str, outside: str, tmp_path: Path) -> Non
     wanted = interpret(kernel(KERNELS[name].format("i64", " clamp")), used)
     for found in (run(Unchecked(text), given), compiled_c(kernel(text), tmp_path)(given)):
         assert all(same(found[array], wanted[array], "f32") for array in wanted)
+
+
+AHEAD = """\
+kernel ahead(x, idx) -> (y, z)
+size N in 2..40
+size M in 16..48 multiple 16
+x f32 [N, M] heap
+idx {} [N, 2] heap in 0..N-1
+y f32 [N, M] heap
+z f32 [N] heap
+
+N:p (M//16) 16:v y[{{0}},{{1}}*16+{{2}}] = x[idx[{{0}},1],{{1}}*16+{{2}}]!ahead(3)
+2 20 where ({{0}}*20+{{1}} < N) z[{{0}}*20+{{1}}] = x[idx[{{0}}*20+{{1}},0],3]!ahead(50)!prefetch(64)
+"""
+
+
+@pytest.mark.parametrize("dtype", ["i64", "i8"])
+def test_loads_ahead_read_no_other_memory(dtype: str) -> None:
+    """Indices end at memory that cannot be read; the last iterations fetch what the nearest entries name."""
+    code = pdojo.compile(AHEAD.format(dtype), threads=2)
+    for rows, columns in ((2, 16), (40, 48), (21, 32)):
+        random = np.random.default_rng(rows)
+        x = random.standard_normal((rows, columns)).astype(np.float32)
+        guarded = GuardedArray((rows, 2), INTERFACE[dtype], GuardPlacement("behind", INTERFACE[dtype].itemsize))
+        guarded.array[...] = random.integers(0, rows, (rows, 2))
+        y, z = np.empty((rows, columns), np.float32), np.empty(rows, np.float32)
+        code(x=x, idx=guarded.array, y=y, z=z)
+        assert (y == x[guarded.array[:, 1]]).all()
+        assert (z == x[guarded.array[:, 0], 3]).all()
+
+
+def test_loads_ahead_are_prefetched(tmp_path: Path) -> None:
+    (known,) = parse_notation(AHEAD.format("i32"), given={"N": 21, "M": 32})
+    text = c_text(known)
+    place = r"pd_min\(pd_max\(\(int64_t\)\(i0\+3\), 0\), 20\)"
+    assert re.search(rf"__builtin_prefetch\(.*x \+ sizeof \*x .*idx\[.*{place}", text)
+    assert text.count("__builtin_prefetch") == 3
+    assert len(re.findall(r"call void @\"?llvm\.prefetch", llvm_text(ModuleOp([known.clone()])))) == 3
+    given: Arrays = {"x": np.random.default_rng(0).random((21, 32), np.float32), "idx": np.zeros((21, 2), np.int32)}
+    wanted = interpret(known, given)
+    found = compiled_c(known, tmp_path)(given)
+    assert all(same(found[array], wanted[array], "f32") for array in wanted)

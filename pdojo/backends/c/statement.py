@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import gcd
 
-from xdsl.dialects.builtin import IntegerAttr
-
 from pdojo.backends.c.code import FunctionText, variable
 from pdojo.backends.c.expressions import strip
 from pdojo.backends.c.values import NARROW, apply, from_index, literal, operator
 from pdojo.backends.common.addresses import Lanes, known_alignment, lanes_of
 from pdojo.dialect.functions import byte_width, is_float
+from pdojo.dialect.hints import AHEAD, PREFETCH
+from pdojo.dialect.rules.hints import coming_access, value_of
 from pdojo.dialect.view.nest import Access, Constant, Index, Input, Leaf, Scope
 
 _PIECE = 16
@@ -73,12 +73,18 @@ def _loaded(text: str, dtype: str) -> str:
 
 
 def prefetch(code: FunctionText, access: Access, leaf: Leaf) -> None:
-    """Prefetch the cache line at the hinted distance after the access."""
-    hint = access.hints.data.get("prefetch")
-    if isinstance(hint, IntegerAttr):
-        # Compute the address as an integer, because a pointer must not leave its array.
-        address = f"(uintptr_t)&{code.element(access, leaf)} + {hint.value.data}"
+    """Prefetch the cache line at the hinted distance after the access, and that of a coming access.
+
+    Addresses are computed as integers, because a pointer must not leave its array.
+    """
+    hints = access.hints.data
+    if PREFETCH in hints:
+        address = f"(uintptr_t)&{code.element(access, leaf)} + {value_of(hints[PREFETCH])}"
         code.line(code.spelling.prefetch(address))
+    coming = coming_access(leaf, access, value_of(hints[AHEAD])) if AHEAD in hints else None
+    if coming is not None:
+        name, position = code.names[access.array.buffer], code.position(code.place(coming, leaf))
+        code.line(code.spelling.prefetch(f"(uintptr_t){name} + sizeof *{name} * ({position})"))
 
 
 # Lanes
@@ -87,7 +93,7 @@ def prefetch(code: FunctionText, access: Access, leaf: Leaf) -> None:
 def lanes(code: FunctionText, scope: Scope, leaf: Leaf, loop: Loop) -> None:
     """Print a statement for all lanes of its vector scope; `loop` prints a loop over the lanes."""
     for access in (*leaf.reads, leaf.output):
-        if "prefetch" in access.hints.data:
+        if not {PREFETCH, AHEAD}.isdisjoint(access.hints.data):
             code.known[scope.depth] = 0
             prefetch(code, access, leaf)
             del code.known[scope.depth]

@@ -19,9 +19,9 @@ HELPER = "pd_atomic_"
 
 
 def atomics_of(nest: Nest, found: Launch) -> dict[Leaf, str]:
-    """The statements of a launch in which several blocks update one cell, with their operations, such as `add.f32`."""
-    heap = [buffer for buffer in nest.buffers if buffer.memory is Memory.HEAP]
-    uses = (u for buffer in heap for u in uses_together(nest, [buffer], buffer.reuse) if u.leaf in found.leaves)
+    """The statements of a launch whose blocks or threads update one cell, with their operations, such as `add.f32`."""
+    common = [buffer for buffer in nest.buffers if buffer.memory in (Memory.HEAP, Memory.SHARED)]
+    uses = (u for buffer in common for u in uses_together(nest, [buffer], buffer.reuse) if u.leaf in found.leaves)
     return {leaf: atomic_operation(leaf) for leaf in atomic_statements(uses, Collisions())}
 
 

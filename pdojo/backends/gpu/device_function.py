@@ -28,10 +28,11 @@ from pdojo.backends.gpu.launches import Launch, grid_limits, launch, reduced_by
 from pdojo.backends.gpu.numbering import is_complete, is_in_warp, leader
 from pdojo.backends.gpu.spelling import GROUP, MATRICES, STATIC_SHARED, DeviceSpelling
 from pdojo.backends.gpu.tree_text import TreeText
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Expr, IndexArray
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.hints import READONLY, STREAMING
+from pdojo.dialect.lookups import lookups_in
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation.printer import tree_lines
 from pdojo.dialect.rules.block_threads import THREADS
@@ -110,7 +111,9 @@ class DeviceFunction(BlockWalk[str], LoopText):
         self.launch = launch(self.nest, node, kernel.machine)
         self.sync = synchronisation(self.nest, self.launch)
         used = {a.array.buffer for leaf in self.launch.leaves for a in self.launch.touched(leaf)}
-        self.buffers = [b for b in self.nest.buffers if b in used]
+        read = lookups_in(e for leaf in self.launch.leaves for e in (*leaf.expressions, *leaf.guards))
+        indices = {found.table.name for found in read if isinstance(found.table, IndexArray)}
+        self.buffers = [b for b in self.nest.buffers if b in used or b.names[0] in indices]
         own = {
             b: own_part(self.launch, self.nest, b)
             for b in self.buffers
@@ -124,6 +127,7 @@ class DeviceFunction(BlockWalk[str], LoopText):
             kernel.prelude, placements, kernel.names, known=known, own=own, copies=kernel.workspace.copies
         )
         code.tables, code.sizes = kernel.tables, kernel.sizes
+        code.indices = {b.names[0]: kernel.names[b] for b in self.buffers if b.names[0] in indices}
         super().__init__(code)
         self.device = code
         self.outer = node.chain[:-1] if isinstance(node, Scope) else node.chain

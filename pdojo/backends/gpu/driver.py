@@ -265,6 +265,11 @@ class GpuContext:
         """A new event with timing."""
         return DeviceEvent(self)
 
+    def read(self, address: int, array: NDArray[Any], stream: int) -> None:
+        """Copy memory of the device into a contiguous array, and wait."""
+        self.call("download", array.ctypes.data, address, array.nbytes, stream)
+        self.synchronize(stream)
+
     def synchronize(self, stream: int) -> None:
         """Wait for a stream. Raises DriverError for failures in the stream."""
         self.call("stream_synchronize", stream)
@@ -309,8 +314,7 @@ class DeviceMemory(Owned):
         """Copy memory from `offset` bytes after the start into a contiguous array, and wait."""
         assert array.flags.c_contiguous
         assert offset + array.nbytes <= self.size
-        self.gpu.call("download", array.ctypes.data, self.handle + offset, array.nbytes, stream)
-        self.gpu.synchronize(stream)
+        self.gpu.read(self.handle + offset, array, stream)
 
     def copy_to(self, other: DeviceMemory, stream: int, size: int | None = None) -> None:
         """Copy to other device memory, asynchronously in a stream."""

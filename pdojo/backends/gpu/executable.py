@@ -12,7 +12,7 @@ from typing import Any, Literal, NoReturn
 from numpy.typing import NDArray
 
 from pdojo.backends.calling.arguments import CallArguments, Outputs, matched
-from pdojo.backends.calling.arrays import AnyArray, Parameter, parameters_at, parameters_of
+from pdojo.backends.calling.arrays import AnyArray, Parameter, empty_for, parameters_at, parameters_of
 from pdojo.backends.gpu.device_arrays import addresses_of, facts_of, is_on_device, shapes_of, stream_handle
 from pdojo.backends.gpu.driver import MEMORY_ALIGNMENT, DeviceMemory, GpuContext, PreparedLaunch, Stream, driver_of
 from pdojo.backends.gpu.images import Clang, DeviceCompiler, ImageCache, Nvrtc
@@ -20,10 +20,12 @@ from pdojo.backends.gpu.program import DeviceProgram, compile_program
 from pdojo.backends.gpu.sequence import Launched, launch_sequence, roots_of
 from pdojo.backends.gpu.vendors import CUDA_VENDOR, HIP_VENDOR, Vendor
 from pdojo.dialect.attributes import Intent
+from pdojo.dialect.indices import check_indices
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import known_machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.sizes import solve_sizes
+from pdojo.dialect.table import Outside
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import LoweringError, UsageError
@@ -47,6 +49,7 @@ class DeviceCall:
         if workspace is None and program.workspace_bytes:
             workspace = kernel.gpu.memory(program.workspace_bytes)
         self.workspace = workspace
+        self.addresses, self.sizes = addresses, sizes
         self._gpu = kernel.gpu
         self._launches: list[PreparedLaunch] = []
         for number, blocks, values in kernel.sequence(sizes):
@@ -81,8 +84,9 @@ class GpuKernel:
     Call it with arrays in the order of the interface or by name, and with sizes by name that no shape gives. Host
     arrays (as for `pdojo.backends.llvm.executable.LoadedKernel`, of any alignment) are copied to the device and back,
     and `out` arrays may be left out. Device arrays (objects with `data_ptr` or `__cuda_array_interface__`) are used in
-    place: the call launches in `stream` (None: the default stream) and does not wait, and no array may be left out. A
-    call is not checked if an earlier call had arrays with the same `device_arrays.facts_of`.
+    place: the call launches in `stream` (None: the default stream), and no array may be left out. It waits only for
+    indices that it has to check. The rest is not checked if an earlier call had arrays with the same
+    `device_arrays.facts_of`.
     """
 
     name: str
@@ -104,6 +108,9 @@ class GpuKernel:
         self._names = [p.name for p in self.parameters]
         self._sizes = (*self.nest.sizes.values(),)
         self._extents = {p.name: p.extents for p in self.parameters}
+        self._checked = [
+            k for k, p in enumerate(self.parameters) if p.indices and p.indices.outside is not Outside.CLAMP
+        ]
         self._returned = [k for k, p in enumerate(self.parameters) if p.intent is Intent.OUT]
         # Copies on the device are aligned, whatever the alignment of host arrays.
         self._on_host = tuple(replace(p, alignment=1) for p in self.parameters)
@@ -131,6 +138,7 @@ class GpuKernel:
             self._prepared[key] = call
             if len(self._prepared) > _KEPT:
                 self._prepared.popitem(last=False)
+        self._check_indices(call, handle)
         call(handle)
         found = [arrays[k] for k in self._returned]
         return None if not found else found[0] if len(found) == 1 else tuple(found)
@@ -152,11 +160,15 @@ class GpuKernel:
         memory = [self.gpu.memory(view.nbytes + more) for view, more in zip(views, extra, strict=True)]
         offsets = [-m.address % p.alignment for p, m in zip(self.parameters, memory, strict=True)]
         addresses = [m.address + offset for m, offset in zip(memory, offsets, strict=True)]
-        call = DeviceCall(self, addresses, dict(zip(self.nest.sizes, given.sizes, strict=True)))
+        sizes = dict(zip(self.nest.sizes, given.sizes, strict=True))
+        call = DeviceCall(self, addresses, sizes)
         rows = list(zip(self.parameters, views, memory, offsets, strict=True))
         stream = self._stream.handle
 
         def run() -> None:
+            for parameter, view in zip(self.parameters, views, strict=True):
+                if parameter.indices is not None:
+                    check_indices(self.name, parameter.indices, view, sizes)
             # Copy outputs, too: elements that the kernel does not write must keep their values.
             for _, view, place, offset in rows:
                 place.upload(view, stream, offset)
@@ -199,6 +211,15 @@ class GpuKernel:
         arguments = CallArguments.of(self.name, self._on_host, (), given, self._sizes)
         self.bind(*arguments.views, **dict(zip(self.nest.sizes, arguments.sizes, strict=True)))()
         return arguments.outputs
+
+    def _check_indices(self, call: DeviceCall, stream: int) -> None:
+        """Raise IndexOutOfRange for an index on the device that the kernel refuses."""
+        for k in self._checked:
+            (parameter,), indices = parameters_at([self.parameters[k]], call.sizes), self.parameters[k].indices
+            assert indices is not None
+            given = empty_for(parameter)
+            self.gpu.read(call.addresses[k], given, stream)
+            check_indices(self.name, indices, given, call.sizes)
 
     def _workspace(self, stream: int) -> DeviceMemory | None:
         size = self.program.workspace_bytes

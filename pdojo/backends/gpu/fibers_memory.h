@@ -26,10 +26,11 @@ template <> struct Word<int64_t> {
 
    A GPU runs blocks at the same time. A number that two blocks change without an atomic operation loses one of the
    changes, which blocks that run one after the other do not show. */
+constexpr int SEVERAL = INT32_MIN;
 struct Written {
   struct Watched {
     unsigned char *before;
-    int *writer; /* of each byte: 1 more than the block's number; -1: by atomic operations */
+    int *writer; /* of each byte: 1 more than the block's number; negative: by atomic operations only; or SEVERAL */
   };
   List<Watched> regions;
   bool active;
@@ -101,8 +102,9 @@ inline void check_written() {
     for (size_t at = 0; at < region.size; ++at) {
       if (now[at] == before[at]) continue;
       int &writer = written.regions[k].writer[at];
-      if (writer < 0) fail("the block writes byte %zu of %s, which blocks change by atomic operations", at, region.name);
-      if (writer && writer != block)
+      if (writer < 0 && writer != -block)
+        fail("the block writes byte %zu of %s, which blocks change by atomic operations", at, region.name);
+      if (writer > 0 && writer != block)
         fail("the block writes byte %zu of %s, which block %d wrote: that takes an atomic operation", at, region.name,
              writer - 1);
       writer = block;
@@ -120,14 +122,16 @@ template <typename T> inline void atomic(T *to, T value) {
     const Region &region = state.regions[k];
     if (place < region.start || place >= region.start + region.size) continue;
     const size_t at = size_t(place - region.start);
-    if (memcmp(&written.regions[k].before[at], &old, sizeof(T)))
-      fail("an atomic operation on byte %zu of %s, which the block wrote otherwise", at, region.name);
+    const int block = int(blockIdx.x) + 1;
+    const bool wrote = memcmp(&written.regions[k].before[at], &old, sizeof(T)); /* threads of a block may do both */
     memcpy(&written.regions[k].before[at], &value, sizeof(T));
     for (size_t byte = at; byte < at + sizeof(T); ++byte) {
       int &writer = written.regions[k].writer[byte];
-      if (writer > 0)
+      if (wrote && writer < 0 && writer != -block)
+        fail("an atomic operation on byte %zu of %s, which the block wrote otherwise", byte, region.name);
+      if (writer > 0 && writer != block)
         fail("an atomic operation on byte %zu of %s, which block %d wrote otherwise", byte, region.name, writer - 1);
-      writer = -1;
+      writer = wrote || writer > 0 ? block : writer == 0 || writer == -block ? -block : SEVERAL;
     }
   }
 }

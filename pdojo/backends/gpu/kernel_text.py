@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pdojo.backends.c.code import FunctionText, printable, variable
 from pdojo.backends.c.loops import LoopText
 from pdojo.backends.c.names import Identifiers
 from pdojo.backends.c.prelude import Prelude
-from pdojo.backends.common.addresses import refuse_indices, refuse_strides
+from pdojo.backends.common.addresses import refuse_strides
 from pdojo.backends.common.placement import ALIGNMENT
-from pdojo.backends.common.walk import LoopBounds
+from pdojo.backends.common.walk import LoopBounds, describe
 from pdojo.backends.gpu.device_function import DeviceFunction, KernelState, LaunchText, grid_count, product_text
 from pdojo.backends.gpu.homes import Workspace, workspace_of
 from pdojo.backends.gpu.launches import holds_grid
 from pdojo.backends.gpu.spelling import DeviceSpelling, Uses
 from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.lookups import lookups_in
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation.printer import header_lines
 from pdojo.dialect.view.nest import Leaf, Nest, Node, Scope
@@ -60,7 +62,6 @@ def kernel_text(nest: Nest, prelude: Prelude, machine: Machine) -> KernelText:
 
     Raises LoweringError for kernels that device code cannot express.
     """
-    refuse_indices(nest, "code for GPUs")
     refuse_strides(nest, "code for GPUs")
     try:
         return KernelText(nest, prelude, machine)
@@ -96,6 +97,16 @@ class _Host(LoopText):
                 super().nodes([node])
             else:
                 self._launch(node)
+
+    def bounds(self, scope: Scope) -> LoopBounds:
+        """The guard of a loop of the host. Raises LoweringError for indices, which are in the device's memory."""
+        for found in lookups_in(scope.guard):
+            raise LoweringError(
+                f"{describe(scope)} is a loop of the host, and the indices '{found.table.name}' in its guard are on "
+                f"the device; move the grid around it"
+            )
+        bounds = super().bounds(scope)
+        return replace(bounds, highs=tuple(e for e in bounds.highs if not lookups_in([e])))
 
     def _launch(self, node: Node) -> None:
         entry = DeviceFunction(self.kernel, node, len(self.launches), dict(self.known)).entry()

@@ -14,7 +14,7 @@ from math import prod
 from pdojo.backends.common.walk import describe, loop_bounds
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.lookups import sizes_in
+from pdojo.dialect.lookups import lookups_in, sizes_in
 from pdojo.dialect.machines.collectives import Collectives, collectives_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.rules.block_threads import block_threads, own_accesses, threads_of
@@ -106,11 +106,13 @@ def grids_of(root: Node) -> list[Scope]:
 def grid_limits(scope: Scope) -> tuple[Expr, ...]:
     """Numbers of iterations, each of them enough, of a grid scope that needs fewer than its extent at some sizes.
 
-    They depend on sizes and on variables of the host. The code checks guards, so that more iterations do no harm.
+    They depend on sizes and on variables of the host, which does not see indices. The code checks guards, so that more
+    iterations do no harm.
     """
     host = next(s.depth for s in scope.chain if s.mapping is Mapping.GRID)
     highs = loop_bounds(scope, [s.extent for s in scope.chain]).highs
-    return tuple(e for e in highs if sizes_in([e]) and all(depth < host for depth in e.variables()))
+    known = (e for e in highs if sizes_in([e]) and not lookups_in([e]))
+    return tuple(e for e in known if all(depth < host for depth in e.variables()))
 
 
 def reduced_by(leaf: Leaf) -> tuple[Scope, ...]:

@@ -19,6 +19,8 @@ from pdojo.backends.llvm.vectors import splat_constant
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.hints import AHEAD, PREFETCH
+from pdojo.dialect.rules.hints import coming_access, value_of
 from pdojo.dialect.view.nest import Access, Buffer, Leaf
 from pdojo.errors import LoweringError
 
@@ -189,16 +191,23 @@ class Reach:
         self.code.do(op)
 
     def prefetch(self, place: AccessPlace, index: Expr) -> None:
-        """Prefetch the cache line at the hinted distance (in bytes) after the access."""
-        hint = place.access.hints.data.get("prefetch")
-        if hint is None:
-            return
-        assert isinstance(hint, IntegerAttr)
-        code = self.code
-        address = self.pointer(place, index)
-        ahead = code.emit(llvm.GEPOp.from_mixed_indices(address, [code.integer(hint.value.data)], memory_type("i8")))
-        kind = [code.integer(a, 32) for a in (PREFETCH_READ, KEEP_CLOSE, DATA)]
-        code.do(llvm.CallIntrinsicOp("llvm.prefetch.p0", [ahead, *kind], []))
+        """Prefetch the cache line at the hinted distance (in bytes) after the access, and that of a coming access."""
+        code, hints = self.code, place.access.hints.data
+        if PREFETCH in hints:
+            step = code.integer(value_of(hints[PREFETCH]))
+            address = self.pointer(place, index)
+            self._fetch(code.emit(llvm.GEPOp.from_mixed_indices(address, [step], memory_type("i8"))))
+        coming = coming_access(place.leaf, place.access, value_of(hints[AHEAD])) if AHEAD in hints else None
+        if coming is not None:
+            # Lanes are fetched with the first one.
+            lanes = {s.depth: const(0) for s in place.leaf.chain if self._is_open(s.depth)}
+            later = tuple(e.substitute(lanes, place.leaf.extents) for e in coming.index)
+            first = self.place(replace(coming, index=later), place.leaf)
+            self._fetch(self.pointer(first, first.index))
+
+    def _fetch(self, address: SSAValue) -> None:
+        kind = [self.code.integer(a, 32) for a in (PREFETCH_READ, KEEP_CLOSE, DATA)]
+        self.code.do(llvm.CallIntrinsicOp("llvm.prefetch.p0", [address, *kind], []))
 
 
 def annotate(op: Operation, place: AccessPlace, *, nontemporal: bool = False, alignment: int | None = None) -> None:

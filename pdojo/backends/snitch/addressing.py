@@ -3,8 +3,8 @@
 A pointer serves all accesses whose addresses differ by a constant that loads and stores can encode. It is set before
 the outermost loop that changes it. At the end of each loop's body, one instruction adds the stride of that loop's
 variable, minus the distance that the inner loops have already added. A loop whose iterations depend on sizes would add
-no constant distance: its pointer is a copy, made before the loop. Divisions of variables, and strides that depend on
-sizes, are computed at the start of the innermost loop whose variable they use.
+no constant distance: its pointer is a copy, made before the loop. Divisions of variables, entries of arrays of indices,
+and strides that depend on sizes, are computed at the start of the innermost loop whose variable they use.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from pdojo.backends.common.addresses import Address, Exchange, Scaled, bind
+from pdojo.backends.common.addresses import Address, Exchange, Scaled, bind, is_within
 from pdojo.backends.snitch.code import ZERO, Frame, FrameKind, Register, SnitchCode
-from pdojo.dialect.affine import Atom, Div, Expr, Lookup, Size, atom_variables, const, split_remainders
+from pdojo.dialect.affine import Atom, Div, Expr, IndexArray, Lookup, Size, atom_variables, const, split_remainders
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.table import Outside
 from pdojo.errors import LoweringError
 
 _LOW, _HIGH = -2048, 2048
 _MOST = (1 << 31) - 1
 """The greatest integer in a register."""
+_LOADS = {"i32": "lw", "i16": "lh", "i8": "lb"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ class Addresses:
         self.extents = extents
         self.sizes: dict[str, Register] = {}
         """The registers with the kernel's sizes."""
+        self.indices: dict[str, Register] = {}
+        """The registers with the addresses of arrays of indices."""
         self._pointers: dict[Hashable, list[_Pointer]] = {}
 
     def loops(self) -> dict[int, Frame]:
@@ -108,7 +113,8 @@ class Addresses:
     def _made(self, base: Register, address: Expr, scaled: tuple[Scaled, ...]) -> _Pointer:
         frames = self.code.frames
         position = {f.depth: k for k, f in enumerate(frames) if f.depth is not None}
-        computed = [a.numerator for a, _ in address.terms if isinstance(a, Div)] + [each.index for each in scaled]
+        computed = [e for a, _ in address.terms if not isinstance(a, int) for e in a.operands]
+        computed += [each.index for each in scaled]
         level = max((position[v] for e in computed for v in e.variables()), default=-1)
         steps = {position[a]: c for a, c in address.terms if isinstance(a, int) and position[a] > level}
         first = level + 1 if computed else min(steps, default=0)
@@ -117,7 +123,7 @@ class Addresses:
         if (apart := next(varying, None)) is not None:
             return self._copied(base, address, scaled, apart)
         if computed:
-            return self._divided(base, address, scaled, level)
+            return self._computed(base, address, scaled, level)
         if not steps:
             # An address too far from the base is computed once, before the nest.
             key = ("address", base, address.constant)
@@ -163,18 +169,18 @@ class Addresses:
                 frame.advancing.append((pointer, step))
             added = frame.extent * step
 
-    def _divided(self, base: Register, address: Expr, scaled: tuple[Scaled, ...], level: int) -> _Pointer:
+    def _computed(self, base: Register, address: Expr, scaled: tuple[Scaled, ...], level: int) -> _Pointer:
         frames = self.code.frames
         position = {f.depth: k for k, f in enumerate(frames) if f.depth is not None}
         outer = Expr(
             address.constant, tuple((a, c) for a, c in address.terms if isinstance(a, int) and position[a] <= level)
         )
-        quotients = Expr(0, tuple((a, c) for a, c in address.terms if isinstance(a, Div)))
+        others = Expr(0, tuple((a, c) for a, c in address.terms if not isinstance(a, int)))
         steps = {position[a]: c for a, c in address.terms if isinstance(a, int) and position[a] > level}
         near = self._place(base, outer)
         pointer = Register("x", area=base.area)
         with self.code.at(frames[level].head):
-            self.code.x("add", near.base, self._distance(quotients, scaled), to=pointer)
+            self.code.x("add", near.base, self._distance(others, scaled), to=pointer)
         if steps:
             self._advance(pointer, steps, level + 1)
         return _Pointer(pointer, address.constant - near.offset, frames[level])
@@ -205,10 +211,14 @@ class Addresses:
         needed = all(limit.bounds(self.extents)[1] > extent for limit in bound)
         total, *others = [*[code.li(extent)] * needed, *map(self.exact, bound)]
         for other in others:
-            # All bits that differ are exchanged where the other is less.
-            mask = code.x("sub", ZERO, code.x("slt", other, total))
-            total = code.x("xor", total, code.x("and", code.x("xor", total, other), mask))
+            total = self._chosen(total, other, code.x("slt", other, total))
         return total
+
+    def _chosen(self, one: Register, other: Register, second: Register) -> Register:
+        """`one` where `second` is 0, `other` where it is 1."""
+        # All bits that differ are exchanged.
+        mask = self.code.x("sub", ZERO, second)
+        return self.code.x("xor", one, self.code.x("and", self.code.x("xor", one, other), mask))
 
     def exchanged(self, place: OffsetAddress, exchange: Exchange, width: int) -> OffsetAddress:
         """The place after adding a swizzle's exchange; elements have `width` bytes."""
@@ -281,8 +291,43 @@ class Addresses:
         return self.code.x("mul", value, self.code.li(factor))
 
     def _atom(self, atom: Atom) -> Register:
-        assert not isinstance(atom, Lookup | Size), "kernels with lookups are refused, and sizes have registers"
+        assert not isinstance(atom, Size), "sizes have registers"
+        if isinstance(atom, Lookup):
+            is_fixed = not atom_variables(atom)
+            return self.code.keep(atom, lambda: self._entry(atom)) if is_fixed else self._entry(atom)
         return self._quotient(atom) if isinstance(atom, Div) else self.counter(atom)
+
+    def _entry(self, atom: Lookup) -> Register:
+        """An entry of an array of indices, within its range whatever the caller gave."""
+        code, table = self.code, atom.table
+        assert isinstance(table, IndexArray), "tables are refused"
+        position = ZERO
+        for operand, extent in zip(atom.operands, table.extents, strict=True):
+            place = self.exact(operand)
+            if not is_within(operand, extent, self.extents):
+                place = self._within(place, 0, extent - 1)
+            whole = position if position is ZERO else code.x("mul", position, self.value(extent))
+            position = place if whole is ZERO else code.x("add", whole, place)
+        base = self.indices[table.name]
+        start = code.x("add", base, self._multiple(position, byte_width(table.dtype)), to=Register("x", area=base.area))
+        value = self._narrowed(start) if table.dtype == "i64" else code.x(_LOADS[table.dtype], start, immediate=0)
+        if table.outside is Outside.WRAP:
+            count = self.value(table.last + 1)
+            value = code.x("add", value, code.x("and", count, code.x("srai", value, immediate=31)))
+        return self._within(value, table.low, table.last)
+
+    def _narrowed(self, place: Register) -> Register:
+        """The integer of 32 bits that is nearest to one of 64 bits in memory."""
+        code = self.code
+        low, high = (code.x("lw", place, immediate=offset) for offset in (0, 4))
+        is_wide = code.x("sltu", ZERO, code.x("xor", high, code.x("srai", low, immediate=31)))
+        return self._chosen(low, code.x("xor", code.x("srai", high, immediate=31), code.li(_MOST)), is_wide)
+
+    def _within(self, value: Register, low: int, last: Expr) -> Register:
+        """The nearest integer from `low` to `last`, which depends on sizes only."""
+        code, least, most = self.code, self.code.li(low), self.value(last)
+        value = self._chosen(value, least, code.x("slt", value, least))
+        return self._chosen(value, most, code.x("slt", most, value))
 
     def _quotient(self, atom: Div) -> Register:
         return self._by(self.exact(atom.numerator), atom.divisor)

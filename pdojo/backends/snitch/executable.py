@@ -15,6 +15,7 @@ from pdojo.backends.snitch.configuration import configuration_of
 from pdojo.backends.snitch.targets import SnitchSource, snitch_source
 from pdojo.dialect.affine import Size
 from pdojo.dialect.attributes import Intent
+from pdojo.dialect.indices import check_indices
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.rounding import INTERFACE
@@ -82,7 +83,7 @@ class SimulatedKernel:
         Outputs and free memory are poisoned before the call. Raises CycleLimit above `limit` cycles, Deadlock,
         MemoryDamage if anything but outputs, workspace and stack frame has changed, and SimulationError, their base
         class, for operations that the hardware lacks; UsageError for arrays that do not fit the interface;
-        LoweringError if the arrays together do not fit the memory.
+        LoweringError if the arrays together do not fit the memory; IndexOutOfRange for an index that it refuses.
         """
         if not self.sizes:
             return self._run(inputs, limit, trace=trace)
@@ -95,6 +96,10 @@ class SimulatedKernel:
     def _run(self, inputs: Arrays, limit: int, *, trace: bool) -> SimulatedRun:
         """`run` for sizes of the given `values`."""
         places = self._places()
+        values = {size.name: value for size, value in zip(self.sizes, self.values, strict=True)}
+        for parameter in self.parameters:
+            if parameter.indices is not None and parameter.name in inputs:
+                check_indices(self.source.name, parameter.indices, inputs[parameter.name], values)
         memory = bytearray(np.full(self.configuration.memory_bytes // 2, _POISON).tobytes())
         memory[: len(self.program.data)] = self.program.data
         for parameter in self.parameters:

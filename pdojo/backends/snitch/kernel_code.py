@@ -11,7 +11,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
-from pdojo.backends.common.addresses import refuse_indices, refuse_strides
+from pdojo.backends.common.addresses import refuse_strides
 from pdojo.backends.common.placement import MemoryClass, MemoryPlan, plan_memory
 from pdojo.backends.common.walk import LoopBounds, NestWalk, describe, sized_bounds
 from pdojo.backends.snitch.addressing import Addresses, Root
@@ -41,6 +41,7 @@ from pdojo.dialect.lookups import lookups_in
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.rules.hardware_loops import instructions_of, snitch_limits
 from pdojo.dialect.rules.streams import stream_conflicts
+from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Scope
 from pdojo.errors import LoweringError
 
@@ -55,7 +56,6 @@ def lower_kernel(nest: Nest, machine: Machine) -> AssemblyFunction:
     Raises LoweringError for mappings and memories that the core lacks, for functions that need a missing divider, for
     arrays that exceed its memory, and for hardware loops that need too many registers.
     """
-    refuse_indices(nest, "code for Snitch")
     refuse_strides(nest, "code for Snitch")
     return _SnitchLowering(nest, machine).lower()
 
@@ -140,18 +140,21 @@ class _SnitchLowering(NestWalk):
     def _refuse_tables(self) -> None:
         """Raise LoweringError for lookups in tables."""
         for found in lookups_in(e for leaf in self.nest.leaves for e in leaf.expressions):
-            raise LoweringError(
-                f"kernel '{self.nest.name}': code for Snitch cores has no tables, and an index looks up "
-                f"'{found.table.name}'"
-            )
+            if isinstance(found.table, Table):
+                raise LoweringError(
+                    f"kernel '{self.nest.name}': code for Snitch cores has no tables, and an index looks up "
+                    f"'{found.table.name}'"
+                )
 
     def _refuse_sizes(self) -> None:
-        """Raise LoweringError for sizes that 32 bits do not hold."""
-        for size in self.nest.sizes.values():
-            if size.high >= 1 << 31:
+        """Raise LoweringError for sizes and indices that 32 bits do not hold."""
+        known = [(f"the size {size.name} goes", size.high) for size in self.nest.sizes.values()]
+        known += [(f"indices of '{each.name}' go", each.bounds[1]) for each in self.nest.index_arrays.values()]
+        for what, high in known:
+            if high >= 1 << 31:
                 raise LoweringError(
-                    f"kernel '{self.nest.name}': the size {size.name} goes to {size.high}, and integers of a Snitch "
-                    "core have 32 bits; give it a smaller range"
+                    f"kernel '{self.nest.name}': {what} to {high}, and integers of a Snitch core have 32 bits; give a "
+                    "smaller range"
                 )
 
     def _refuse_limits(self) -> None:
@@ -172,6 +175,7 @@ class _SnitchLowering(NestWalk):
                 case MemoryClass.ARGUMENT:
                     arguments.append(Register("x", area=buffer))
                     roots[buffer] = Root(arguments[-1], 0)
+                    self.addresses.indices[buffer.names[0]] = arguments[-1]
                 case MemoryClass.WORKSPACE:
                     roots[buffer] = Root(workspace, placement.position)
                 case _ if in_registers(self.nest, buffer):

@@ -1,17 +1,20 @@
-"""Accumulations of several blocks of a grid into one cell of the heap, which are atomic operations.
+"""Accumulations of several blocks or threads into one cell of memory, which are atomic operations.
 
 Blocks run in any order and never wait for each other. So their sums into one cell are right iff no update is lost (the
 hardware adds atomically), the order does not matter (accumulations commute), and no other access in the grid sees or
-changes the cell. The last condition is part of the race check, for `g` as for `b` and `w`.
+changes the cell. The last condition is part of the race check, for `g` as for `b` and `w`. Threads of a block that
+accumulate into a cell that their variables do not index are a tree; threads that index the cells, and meet in one,
+as in `y[{1}//2] += x[{1}]`, need atomic operations as blocks do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.attributes import Memory, Numerics
-from pdojo.dialect.flow.collision import AFTER, BEFORE, EQUAL, Collisions, Query, Relation, Witness
+from pdojo.dialect.flow.collision import AFTER, ANY, BEFORE, EQUAL, Collisions, Order, Query, Relation, Witness
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.flow.uses import Use
 from pdojo.dialect.functions import ACCUMULATIONS, has_atomic
@@ -32,18 +35,19 @@ _NAMES = {"+": "add", "*": "mul"}
 
 
 def atomic_statements(uses: Iterable[Use], collisions: Collisions) -> dict[Leaf, Witness]:
-    """The accumulations among all uses of memory into cells that other blocks of the grid also accumulate into.
+    """The accumulations among all uses of memory into cells that other blocks, or other threads, accumulate into, too.
 
-    Each comes with two iterations that meet: exists i != j in a grid: cell(i) = cell(j).
+    Each comes with two iterations that meet: exists i != j in a grid or in threads without a tree: cell(i) = cell(j).
     """
     groups: dict[object, list[Use]] = {}
     for use in uses:
-        if use.commutes_with is not None and use.buffer.memory is Memory.HEAP and _grids(use.chain):
+        if use.commutes_with is not None and use.buffer.memory in (Memory.HEAP, Memory.SHARED):
             groups.setdefault((use.memory, use.commutes_with), []).append(use)
     found: dict[Leaf, Witness] = {}
     for group in groups.values():
         for use in group:
-            witness = next(_conflicts(use, group, collisions), None)
+            conflicts = chain(_conflicts(use, group, collisions), _shared_cells(use, collisions))
+            witness = next(conflicts, None)
             if witness is not None:
                 found[use.leaf] = witness
     return found
@@ -55,7 +59,7 @@ def _grids(chain: Sequence[Scope]) -> list[Scope]:
 
 
 def _conflicts(use: Use, group: Sequence[Use], collisions: Collisions) -> Iterator[Witness]:
-    for grid in _grids(use.chain):
+    for grid in _grids(use.chain) if use.buffer.memory is Memory.HEAP else ():
         for other in group:
             if grid.depth >= len(other.chain) or other.leaf.chain[grid.depth] is not use.leaf.chain[grid.depth]:
                 continue
@@ -67,10 +71,35 @@ def _conflicts(use: Use, group: Sequence[Use], collisions: Collisions) -> Iterat
                     yield witness
 
 
+def _shared_cells(use: Use, collisions: Collisions) -> Iterator[Witness]:
+    """Iterations in which threads of a block that index the cells of a statement meet in one.
+
+    Barriers keep different iterations of a thread's loops, and different statements, apart.
+    """
+    threads = [s for s in use.chain if s.mapping in _THREADS]
+    indexed = [s for s in threads if s.extent > 1 and any(e.uses(s.depth) for e in use.access.index)]
+    for scope in indexed:
+
+        def order(other: Scope, scope: Scope = scope) -> Order:
+            if other is scope:
+                return BEFORE
+            apart = other in threads and (other.depth > scope.depth or other not in indexed)
+            return ANY if apart or other.mapping is ScopeMapping.VECTOR else EQUAL
+
+        equal = tuple((e, e) for e in use.cell)
+        witness = collisions.find(Query(use.domain, use.domain, equal, tuple(map(order, use.chain))))
+        if witness is not None:
+            yield witness
+
+
+_THREADS = (ScopeMapping.BLOCK, ScopeMapping.WARP)
+
+
 def atomics_needed(program: Program, mappings: Mapping[Scope, ScopeMapping] | None = None) -> dict[Leaf, Witness]:
     """The statements of a program that need atomic operations, as if the scopes in `mappings` had those mappings."""
     uses = program.uses if mappings is None else program.uses_if(mappings)
-    return atomic_statements((use for leaf in program.nest.leaves for use in uses[leaf]), program.collisions)
+    accumulations = [leaf for leaf in program.nest.leaves if leaf.accumulate is not None]
+    return atomic_statements((use for leaf in accumulations for use in uses[leaf]), program.collisions)
 
 
 def atomics_problem(program: Program, leaf: Leaf, witness: Witness) -> Reason | None:

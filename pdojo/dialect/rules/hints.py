@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute
 
+from pdojo.dialect.affine import IndexArray, atom_variables, var
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.hints import (
+    AHEAD,
     FARTHEST,
     LANE,
     LAUNCH_BOUNDS,
@@ -22,12 +24,13 @@ from pdojo.dialect.hints import (
     READONLY,
     STREAMING,
 )
+from pdojo.dialect.lookups import lookups_in
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules.lanes import Stride, known_alignment, lane_stride
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Scope, fact
 
-ACCESS_HINTS = (NONTEMPORAL, PREFETCH, STREAMING, READONLY, LANE, ORDINARY)
+ACCESS_HINTS = (NONTEMPORAL, PREFETCH, AHEAD, STREAMING, READONLY, LANE, ORDINARY)
 SCOPE_HINTS = (LAUNCH_BOUNDS,)
 BUFFER_HINTS = (PERSISTENT,)
 
@@ -50,10 +53,8 @@ def access_misfit(program: Program, leaf: Leaf, number: int, kind: str, value: i
     if value > FARTHEST:
         return Reason(f"'value' must be at most {FARTHEST}, a distance in bytes")
     match kind:
-        case "prefetch":
-            if number == 0 or value < 1:
-                return Reason("a prefetch needs a read access (access=1 ...) and a distance in bytes (value=...)")
-            return None
+        case "prefetch" | "ahead":
+            return _fetch_misfit(leaf, number, kind, value)
         case "nontemporal":
             if number != 0 or leaf.accumulate is not None or value != -1:
                 return Reason("only plain stores are non-temporal (access=0, no value)")
@@ -65,6 +66,33 @@ def access_misfit(program: Program, leaf: Leaf, number: int, kind: str, value: i
             return _ordinary_misfit(program, access, value)
         case _:
             return _cache_misfit(program, leaf, number, kind, value)
+
+
+def _fetch_misfit(leaf: Leaf, number: int, kind: str, value: int) -> Reason | None:
+    needed = number > 0 and value > 0
+    if kind == PREFETCH:
+        text = "a prefetch needs a read access (access=1 ...) and a distance in bytes (value=...)"
+        return None if needed else Reason(text)
+    if needed and coming_access(leaf, leaf.accesses[number], value) is not None:
+        return None
+    return Reason(
+        "a load ahead needs a read access (access=1 ...) at an entry of an array of indices that a loop chooses, and a "
+        "number of its iterations (value=...)"
+    )
+
+
+def coming_access(leaf: Leaf, access: Access, iterations: int) -> Access | None:
+    """An access so many iterations ahead, in the innermost loop that chooses an entry; None if no loop does.
+
+    Its entries may be beyond the array of indices: code takes the nearest ones.
+    """
+    entries = [found for found in lookups_in(access.index) if isinstance(found.table, IndexArray)]
+    loops = [s for s in leaf.chain if s.mapping in (Mapping.SEQUENTIAL, Mapping.PARALLEL)]
+    chosen = [s for s in loops if any(s.depth in atom_variables(found) for found in entries)]
+    if not chosen:
+        return None
+    later = {chosen[-1].depth: var(chosen[-1].depth) + iterations}
+    return Access(access.array, tuple(e.substitute(later, leaf.extents) for e in access.index), access.hints)
 
 
 def streaming_misfit(leaf: Leaf, lanes: Scope, access: Access | None = None) -> Reason | None:

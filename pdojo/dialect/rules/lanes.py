@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
 from math import gcd, prod
@@ -18,6 +19,7 @@ from pdojo.dialect.verification.statements import folded_lanes, swizzled_lanes
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import accesses_of, has_open_strides, physical_shape, slot_index
+from pdojo.errors import UnknownSize
 
 
 class Stride(Enum):
@@ -217,7 +219,10 @@ def _misaligned(access: Access, leaf: Leaf, lanes: Scope, address: Expr, machine
     origin = [0] * len(leaf.chain)
     steps = [[*origin[:d], 1, *origin[d + 1 :]] for d, s in enumerate(leaf.chain) if s is not lanes and s.extent > 1]
     starts = ((iteration, address.evaluate(iteration) * width) for iteration in (origin, *steps))
-    witness = next((f"iteration {tuple(i)} starts at byte {byte}" for i, byte in starts if byte % size), "")
+    witness = ""
+    # Sizes, and indices that callers give, have no numbers.
+    with suppress(UnknownSize):
+        witness = next((f"iteration {tuple(i)} starts at byte {byte}" for i, byte in starts if byte % size), "")
     return Reason(f"{text}, and is only known to start at a multiple of {known}", witness)
 
 

@@ -33,15 +33,20 @@ class MapThreads(MapScope):
         return "" if machine.gpu.block_threads else "blocks of threads"
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
-        """Requires that there is no race."""
+        """Requires that there is no race, and atomic operations of the machine for common cells without a tree."""
         # Most scopes cannot be mapped to threads, and races take longer to find.
         if (misplaced := misplaced_mapping(self.mapped(site))) is not None:
             return misplaced
         relation = (*same_iteration(site), BEFORE)
         race = program.conflict(site.leaves, site.leaves, relation, uses=program.uses_if({site: self.mapping}))
-        if race is None:
-            return None
-        return Reason(f"different iterations race on '{race.first_access.array.name}'", str(race))
+        if race is not None:
+            return Reason(f"different iterations race on '{race.first_access.array.name}'", str(race))
+        inside = set(site.leaves)
+        for leaf, witness in atomics_needed(program, {site: self.mapping}).items():
+            problem = atomics_problem(program, leaf, witness) if leaf in inside else None
+            if problem is not None:
+                return replace(problem, text=f"{problem.text}; split_reduction gives each iteration a partial result")
+        return None
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """Reassociation if iterations accumulate into one cell: a tree or atomic operations have another order."""
@@ -65,18 +70,6 @@ class MapGrid(MapThreads):
     name: ClassVar[str] = "map_grid"
     mapping: ClassVar = Mapping.GRID
 
-    def check_mapping(self, program: Program, site: Scope) -> Reason | None:
-        """Requires that iterations do not race, and that the machine has atomic operations for blocks' common cells."""
-        reason = super().check_mapping(program, site)
-        if reason is not None:
-            return reason
-        inside = set(site.leaves)
-        for leaf, witness in atomics_needed(program, {site: Mapping.GRID}).items():
-            problem = atomics_problem(program, leaf, witness) if leaf in inside else None
-            if problem is not None:
-                return replace(problem, text=f"{problem.text}; split_reduction gives each iteration a partial result")
-        return None
-
 
 @dataclass(frozen=True)
 class MapBlock(MapThreads):
@@ -87,9 +80,9 @@ class MapBlock(MapThreads):
     N:g 4 y[{0},{1}] = x[{0},{1}]  -->  N:g 4:b y[{0},{1}] = x[{0},{1}]
 
     Legal iff no two different iterations conflict, except for accumulations into one cell: those are a reduction tree,
-    and no other access inside may touch the cell. The scope is inside a grid, with as many threads as the machine
-    allows; registers and stack belong to one thread, and hold only values that this thread writes or that all threads
-    write.
+    or atomic operations if threads index the cells (`y[{1}//2] +=`), and no other access inside may touch the cell. The
+    scope is inside a grid, with as many threads as the machine allows; registers and stack belong to one thread, and
+    hold only values that this thread writes or that all threads write.
     """
 
     name: ClassVar[str] = "map_block"

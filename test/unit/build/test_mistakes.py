@@ -8,6 +8,7 @@ from inspect import Parameter, signature
 import pytest
 
 from pdojo import build
+from pdojo.build.contractions import causal_conv_with_state
 from pdojo.errors import UsageError
 
 X = build.input("x", "f32", (4, 8))
@@ -16,6 +17,7 @@ LEAKED: list[build.Array] = []
 NAMES = {
     "build": build,
     "x": X,
+    "causal_conv_with_state": causal_conv_with_state,
     "LEAKED": LEAKED,
     "i": build.input("i", "i32", (4, 8)),
     "b": build.input("b", "i1", (4, 8)),
@@ -243,6 +245,14 @@ MISTAKES = [
     (
         'build.conv_transpose(im, build.input("k", "f32", (4, 4, 3, 3)), groups=3)',
         "conv_transpose of 3 groups: [2, 4, 8, 8] and [4, 4, 3, 3] do not fit",
+    ),
+    (
+        "causal_conv_with_state(im[0, 0], x)",
+        "arrays and windows have 3 axes, not the shapes [8, 8] and [4, 8]",
+    ),
+    (
+        "causal_conv_with_state(im[0], im[:, :1, 0], None, im[0, :, :, :6])",
+        "a state of shape [4, 8, 6] is not the 7 elements before those of [4, 8, 8], for a window of 8",
     ),
     ('build.pool("max", x, (2,))', "windows [2] do not fit images [N, C, ...] of shape [4, 8]"),
     ('build.pool("max", im, (9, 2))', "a window of 9 elements does not fit an axis of 8"),

@@ -12,15 +12,16 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
 import pdojo
-from pdojo.backends.gpu.executable import CUDA
-from pdojo.backends.gpu.targets import device_text
+from pdojo.backends.gpu.ir.kernel_function import lower_kernel as lower_to_gpu
 from pdojo.backends.loops.loop_function import lower_kernel
-from pdojo.backends.snitch.targets import snitch_text
-from pdojo.dialect.affine import IndexArray, Lookup, const, lookup, var
+from pdojo.dialect.affine import IndexArray, Lookup, Size, const, lookup, var
 from pdojo.dialect.flow.collision import BEFORE, EQUAL, Domain, Query, exact
+from pdojo.dialect.flow.coverage import cover_together
+from pdojo.dialect.flow.flows import uninitialised
 from pdojo.dialect.flow.integer_sets import bounds_over_domain, projected, read_set, spell, unreached
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.flow.shortcut import shortcut_names, without
+from pdojo.dialect.flow.uses import uses_of
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation.parser import parse_notation
 from pdojo.dialect.notation.printer import print_notation
@@ -28,6 +29,7 @@ from pdojo.dialect.ops import PDOJO, KernelOp
 from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nodes import bound_of
 from pdojo.errors import InvalidKernel, LoweringError, NotationError, UnknownSize, UsageError
 
 ALL = """\
@@ -138,6 +140,28 @@ def test_an_index_outside_of_its_range(
         assert str(caught.value) == f"kernel 'gather': 'idx' has {used}"
     else:
         np.testing.assert_array_equal(run(kernel, arrays)["y"], x[used])
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("outside", ["", " wrap"])
+@pytest.mark.parametrize("index", [1, 0, -9, 10])
+def test_an_index_below_the_least_one(
+    run: Callable[..., dict[str, NDArray[np.float32]]], outside: str, index: int
+) -> None:
+    kernel = parsed(GATHER.format(outside).replace("0..9", "2..9"))
+    with pytest.raises(UsageError, match=rf"'idx' has the index {index} at \[1\]; its indices run from 2 to 9"):
+        run(kernel, {"x": np.zeros((10, 4), np.float32), "idx": np.array([2, index, 9])})
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_the_last_index_of_an_axis_in_steps(run: Callable[..., dict[str, NDArray[np.float32]]]) -> None:
+    kernel = parsed(
+        GATHER.format("").replace("\n", "\nsize M in 8..24 multiple 8\n", 1).replace("10", "M").replace("9", "M-1")
+    )
+    x = np.random.default_rng(0).random((16, 4), dtype=np.float32)
+    np.testing.assert_array_equal(run(kernel, {"x": x, "idx": np.array([15, 0, 8])})["y"], x[[15, 0, 8]])
+    with pytest.raises(UsageError, match=r"the index 16 at \[2\]; its indices run from 0 to 15"):
+        run(kernel, {"x": x, "idx": np.array([15, 0, 16])})
 
 
 def test_nothing_is_written_by_a_refused_call() -> None:
@@ -256,6 +280,21 @@ def test_integer_sets_alone_do_not_settle_reads_behind_writes_at_entries() -> No
         validate(program)
 
 
+def test_reads_that_entries_guard_are_settled_by_integer_sets() -> None:
+    body = "10 t[{0}] = 2\n10 y[{0}] = 0\n3 where ({0} < idx[{0}]) y[{0}] = t[{0}]"
+    nest = nest_of(parsed(HEADER + body))
+    with without(*shortcut_names()):
+        assert uninitialised(uses_of(nest, "t", nest.arrays["t"].buffer.reuse)) is None
+
+
+def test_other_writes_cover_a_read_behind_writes_at_entries() -> None:
+    nest = nest_of(parsed(HEADER + "10 t[{0}] = 2\n3 t[idx[{0}]] = x[{0}]\n10 y[{0}] = t[{0}]"))
+    *writers, reader = nest.leaves
+    (read,) = reader.reads
+    assert cover_together([(leaf, leaf.output) for leaf in writers], reader, read)
+    assert not cover_together([(writers[1], writers[1].output)], reader, read)
+
+
 @pytest.mark.parametrize("name", ["y", "t"])
 def test_only_inputs_have_a_range(name: str) -> None:
     ranges = {each: " in 0..2" if each == name else "" for each in ("y", "t")}
@@ -279,6 +318,13 @@ def test_the_mlir_form_is_verified() -> None:
             read_again(good.replace(old, new))
 
 
+def test_a_range_without_indices_at_some_size_is_refused() -> None:
+    text = "kernel k(x, idx) -> (y)\nsize N in 3..9\nx f32 [N] heap\nidx i64 [2] heap in {}..N-1\ny f32 [2] heap\n\n"
+    parsed(text.format(2) + "2 y[{0}] = x[idx[{0}]]\n")
+    with pytest.raises(NotationError, match="run from at least 0 to a value that is not less, not from 3 to N-1"):
+        parsed(text.format(3) + "2 y[{0}] = x[idx[{0}]]\n")
+
+
 def test_a_guard_reads_no_table() -> None:
     text = ALL.replace("len[{0}]-{1} >= 1", "at[0,0]-{1} >= 1")
     good = str(ModuleOp([parsed(text)])).replace("attributes{", "attributes{tables = {t = array<i64: 1, 2>}, ")
@@ -286,21 +332,17 @@ def test_a_guard_reads_no_table() -> None:
         read_again(good.replace("+ at[0, 0]", "+ t[0]"))
 
 
-def as_device_code(kernel: KernelOp) -> None:
-    device_text(kernel, spelling=CUDA.compiler.spelling)
+def as_gpu_dialect(kernel: KernelOp) -> None:
+    lower_to_gpu(nest_of(kernel), machine("nvidia-sm90"))
 
 
 def as_loops(kernel: KernelOp) -> None:
     lower_kernel(nest_of(kernel), sequential=True)
 
 
-def as_assembly(kernel: KernelOp) -> None:
-    snitch_text(kernel, machine("snitch"))
-
-
 @pytest.mark.parametrize(
     ("backend", "lower"),
-    [("code for GPUs", as_device_code), ("the lowering to loops", as_loops), ("code for Snitch", as_assembly)],
+    [("the gpu dialect", as_gpu_dialect), ("the lowering to loops", as_loops)],
 )
 def test_backends_of_constants_say_so(backend: str, lower: Callable[[KernelOp], None]) -> None:
     with pytest.raises(
@@ -341,6 +383,13 @@ def test_what_is_covered_may_not_depend_on_entries() -> None:
     assert unreached([((8,), (fixed - var(0),), (var(0),))], [((8,), (fixed - var(0) - 1,), (var(0),))]) is not None
     with pytest.raises(UnknownSize, match="known at run time only"):
         projected([8, 8], [fixed - var(0) - var(1)], [1])
+
+
+def test_an_extent_depends_on_sizes_only() -> None:
+    size = Size("N", 1, 9).expression
+    assert bound_of(size - var(0) - 1, 0) == size
+    assert bound_of(lookup(INDICES, [const(3)], [8]) - var(0) - 1, 0) is None
+    assert bound_of(size - var(1) - var(0) - 1, 0) is None
 
 
 def test_no_number_is_tried() -> None:

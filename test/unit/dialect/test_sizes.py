@@ -5,15 +5,25 @@ import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.parser import Parser
+from xdsl.utils.exceptions import VerifyException
 
+from pdojo.backends.common.addresses import is_within
 from pdojo.dialect.affine import Expr, Size, const, floordiv, var
+from pdojo.dialect.flow.integer_sets import bounds_over_domain, unreached
+from pdojo.dialect.flow.points import evaluate
+from pdojo.dialect.flow.program import Program
+from pdojo.dialect.flow.shortcut import shortcut_names, without
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation.bound import bound
 from pdojo.dialect.notation.parser import parse_notation
 from pdojo.dialect.notation.printer import print_notation
 from pdojo.dialect.ops import PDOJO, KernelOp
+from pdojo.dialect.ops.kernel import Swizzle
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
+from pdojo.dialect.verification.structure import swizzle_problem
 from pdojo.dialect.view.build import nest_of
-from pdojo.errors import NotationError, UnknownSize, UsageError
+from pdojo.errors import InvalidKernel, NotationError, UnknownSize, UsageError
 
 ROWS = """\
 kernel rows(x) -> (y)
@@ -116,6 +126,100 @@ def test_interpreters_find_sizes_in_shapes(n: int, m: int) -> None:
 def test_a_shape_without_a_size_is_refused() -> None:
     with pytest.raises(UsageError, match="a multiple of 4, not 5, by dimension 1 of array 'x'"):
         interpret(parsed(ROWS), {"x": np.zeros((3, 6), np.float32)})
+
+
+def test_a_shape_that_an_extent_never_has_is_refused() -> None:
+    text = "kernel k(x) -> (y)\nsize N in 1..9\nx f32 [(N*2+1)] heap\ny f32 [N] heap\n\nN y[{0}] = x[{0}*2+1]\n"
+    assert interpret(parsed(text), {"x": np.arange(5, dtype=np.float32)})["y"].tolist() == [1, 3]
+    with pytest.raises(UsageError, match=r"dimension 0 of array 'x' is N\*2\+1, which is never 6"):
+        interpret(parsed(text), {"x": np.zeros(6, np.float32)})
+
+
+def test_memory_is_that_of_the_greatest_sizes() -> None:
+    text = "kernel k(x) -> (y)\nsize N in 1..{}\nx f32 [N, 8] heap\ny f32 [1] heap\n\ny[0] = x[0,0]\n"
+    parsed(text.format(1 << 40))
+    with pytest.raises(NotationError, match="larger than any memory"):
+        parsed(text.format(1 << 58))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("(s0, (s1 + 1))", "((s0 + -1), (s1 + 1))", r"array 'x' needs extents of at least 1, not \[N-1, M\+1\]"),
+        ("N = array<i64: 1, 9, 1>", f"N = array<i64: 1, {1 << 62}, 1>", "size 'N' reaches 4611686018427387904"),
+        ("%x: memref<?x?xf32>", "%x: memref<7x?xf32>", "the type of array 'x' has the extent 7 for N"),
+    ],
+)
+def test_the_mlir_form_is_verified(old: str, new: str, message: str) -> None:
+    context = Context()
+    for dialect in (Builtin, PDOJO):
+        context.load_dialect(dialect)
+    text = str(ModuleOp([parsed(ROWS)]))
+    assert old in text
+    with pytest.raises(VerifyException, match=message):
+        Parser(context, text.replace(old, new)).parse_module().verify()
+
+
+def test_a_guard_has_symbols_for_its_sizes() -> None:
+    kernel = parsed(ROWS)
+    del nest_of(kernel).scopes[0].op.properties["sizes"]
+    with pytest.raises(VerifyException, match=r"the guard's dimensions must be .* and its symbols its sizes"):
+        kernel.verify()
+
+
+def test_swizzled_dimensions_do_not_depend_on_sizes() -> None:
+    for shape in ((-1, 8), (8, -1)):
+        assert "must not depend on sizes" in str(swizzle_problem(shape, (0, 0), 0, Swizzle(1, 2)))
+    assert swizzle_problem((8, 8), (0, 0), 0, Swizzle(1, 2)) is None
+
+
+def test_integer_sets_know_the_least_size() -> None:
+    size = Size("N", 3, 9)
+    below = size.expression - var(0) - 1
+    assert bounds_over_domain(size.expression, (9,), (below,)) == (3, 9)
+    assert bounds_over_domain(Size("M", 8, 24, 8).expression, (9,), (Size("M", 8, 24, 8).expression - var(0),)) == (
+        8,
+        24,
+    )
+
+
+def test_arrays_without_sizes_are_written_at_all_sizes() -> None:
+    """Only the values of the range count, where sets without sizes meet others."""
+    body = "N t[{0}] = x[{0}]\n9 where ({0} >= N) t[{0}] = 1\nN y[{0}] = t[{0}]\n9 where ({0} >= N) y[{0}] = t[{0}]\n"
+    text = f"kernel k(x) -> (y)\nsize N in 1..9\nx f32 [N] heap\ny f32 [9] heap\nt f32 [9] heap\n\n{body}"
+    with without(*shortcut_names()):
+        validate(Program(parsed(text), machine("toy")))
+        with pytest.raises(InvalidKernel, match="'t' that nothing has written"):
+            validate(Program(parsed(text.replace(">= N) t[", "> N) t[")), machine("toy")))
+    n, i = Size("N", 1, 9).expression, var(0)
+    first, last = ((9,), (n - 1 - i,), (i,)), ((9,), (i - n,), (i,))
+    assert unreached([((9,), (), (i,))], [first, last]) is None
+    assert unreached([((9,), (), (i,))], [first]) is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "N t[{0}] = x[0]\n(6-N) y[{0}] = t[{0}]",
+        "2 where (N//2-{0} >= 1) t[0] = x[0]\n5 y[{0}] = t[0]",
+        "5 t[N-1] = x[0]\n5 y[{0}] = t[4]",
+        "(N+1) t[{0}] = x[0]\n5 y[{0}] = t[2]",
+    ],
+)
+def test_what_is_written_at_the_greatest_sizes_only_is_not_written(body: str) -> None:
+    head = "kernel k(x) -> (y)\nsize N in 1..5\nx f32 [1] heap\ny f32 [5] heap\nt f32 [6] heap\n\n5 y[{0}] = 0\n"
+    with pytest.raises(InvalidKernel, match="'t' that nothing has written"):
+        validate(Program(parsed(head + body + "\n"), machine("toy")))
+
+
+def test_the_greatest_size_is_a_multiple_of_its_step() -> None:
+    assert evaluate(Size("M", 4, 12, 4).expression + var(0), np.arange(3)[None], greatest=True).tolist() == [12, 13, 14]
+
+
+def test_an_index_is_within_the_present_extent() -> None:
+    size = Size("N", 3, 9).expression
+    assert [is_within(var(0), size, [extent]) for extent in (3, 4, 9)] == [True, False, False]
+    assert is_within(size - 1, size, [])
 
 
 def test_a_bound_kernel_needs_all_values() -> None:

@@ -128,6 +128,36 @@ y f32 [(N+9)] heap
     assert (game(text).moves("unpeel_scope") != []) is fits
 
 
+@pytest.mark.parametrize(("least", "fits"), [(3, True), (2, False), (1, False)])
+def test_parts_of_less_than_no_iterations_are_not_merged(least: int, fits: bool) -> None:
+    """With N = 1, the second loop would have two iterations, and the whole one none."""
+    text = f"""\
+kernel k(x) -> (y)
+size N in {least}..64
+x f32 [(N+9)] heap
+y f32 [(N+9)] heap
+
+(N+9) y[{{0}}] = 0
+60 where ((N-3)//4*4-{{0}} >= 1) y[{{0}}+4] += x[{{0}}+4]
+3 where ((N-3)%4-{{0}} >= 1) y[{{0}}+(N-3)//4*4+4] += x[{{0}}+(N-3)//4*4+4]
+"""
+    assert (game(text).moves("unpeel_scope") != []) is fits
+
+
+@pytest.mark.parametrize(("least", "fits"), [(3, True), (1, False)])
+def test_a_loop_of_less_than_no_iterations_has_no_whole_tiles(least: int, fits: bool) -> None:
+    """With N = 1, the tiles of a loop of N-3 would leave a rest of two iterations."""
+    played = game(
+        f"kernel k(x) -> (y)\nsize N in {least}..64\nx f32 [64] heap\ny f32 [64] heap\n\n64 y[{{0}}] = 0\n"
+        f"61 where (N-{{0}} >= 4) y[{{0}}] = x[{{0}}]\n"
+    )
+    if fits:
+        played.apply("peel_scope@y#1:0{multiple=4}")
+        return
+    with pytest.raises(IllegalMove, match="the extent 61 is constant"):
+        played.apply("peel_scope@y#1:0{multiple=4}")
+
+
 def test_elements_at_a_size_have_no_loop() -> None:
     text = "kernel k(x) -> (y)\nsize N in 2..9\nx f32 [N] heap\ny f32 [N] heap\nt f32 [N, 4] heap\n\n"
     text += "4 t[N-1,{0}] = x[0]\n4 where ({0} < 1) y[N-1] = t[N-1,{0}]\nN-1 y[{0}] = x[{0}]\n"

@@ -1,17 +1,22 @@
 """Versions of kernels for parts of the ranges of their sizes: how they are made, written, verified and called."""
 
 import ctypes
+import subprocess
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from xdsl.context import Context
-from xdsl.dialects.builtin import Builtin, ModuleOp
+from xdsl.dialects.builtin import Builtin, IntegerAttr, ModuleOp
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
 import pdojo
+from pdojo.backends.c.targets import PdojoCTarget
+from pdojo.backends.llvm.dispatch import dispatch_function
+from pdojo.backends.llvm.kernel_functions import SHARED_BYTES
 from pdojo.backends.versions import VersionedKernel
 from pdojo.dialect.notation.bound import bound
 from pdojo.dialect.notation.parser import parse_module, parse_notation
@@ -20,11 +25,13 @@ from pdojo.dialect.ops import PDOJO, KernelOp, VersionsOp
 from pdojo.dialect.semantics.oracle import equivalent
 from pdojo.dialect.versions import narrowed
 from pdojo.dialect.view.build import ids_of, nest_of
+from pdojo.dialect.view.versions import versions_of
 from pdojo.errors import IllegalMove, LocationError, NotationError, UsageError
 from pdojo.transforms.apply import apply
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from pdojo.transforms.versions import divide
+from toolchain import c_compiler
 
 ROWS = """\
 kernel rows(x) -> (y)
@@ -300,6 +307,71 @@ def test_constants_are_bound_in_every_version() -> None:
     for rows in (2, 3):
         x = np.ones((rows, 4), np.float32)
         np.testing.assert_array_equal(bound_kernel(x), x * np.arange(4))
+
+
+CHOSEN = """\
+kernel f_{0}(x) -> (y)
+size N in {1}
+x f32 [N] heap
+y f32 [N] heap
+
+N y[{{0}}] = x[{{0}}] + {0}
+"""
+PARTS = ("4..12 multiple 4", "3..9", "1..40")
+"""Ranges of versions of which each adds its number; a call runs the first one that has its size."""
+RIGHT = {1: 3, 2: 3, 3: 2, 4: 1, 5: 2, 7: 2, 8: 1, 9: 2, 10: 3, 12: 1, 13: 3, 16: 3, 40: 3}
+
+
+def numbered() -> ModuleOp:
+    texts = [CHOSEN.format(number, part) for number, part in enumerate(PARTS, 1)]
+    return module_of("\n".join([*texts, "versions f = f_1, f_2, f_3\n"]))
+
+
+def chosen(address: int) -> dict[int, int]:
+    """The version that a function at an address runs, by size."""
+    kinds = (*[ctypes.c_void_p] * 2, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int)
+    function, found = ctypes.CFUNCTYPE(None, *kinds)(address), dict[int, int]()
+    for size in RIGHT:
+        x, y = np.zeros(size, np.float32), np.full(size, np.nan, np.float32)
+        function(x.ctypes.data, y.ctypes.data, size, None, 1)
+        found[size] = int(y[0])
+    return found
+
+
+def test_calls_from_python_run_the_first_version_that_has_the_size() -> None:
+    kernel = pdojo.compile(text_of(numbered()))
+    assert {size: int(kernel(np.zeros(size, np.float32))[0]) for size in RIGHT} == RIGHT
+
+
+def test_object_code_runs_the_first_version_that_has_the_size() -> None:
+    binding: Any = pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
+
+    from pdojo.backends.llvm import optimize
+    from pdojo.backends.llvm.targets import llvm_text
+
+    target = optimize.any_processor(None).target_machine("full")
+    engine: Any = binding.create_mcjit_compiler(optimize.parse(llvm_text(numbered())), target)
+    engine.finalize_object()
+    assert chosen(engine.get_function_address("f")) == RIGHT
+
+
+def test_c_runs_the_first_version_that_has_the_size(tmp_path: Path) -> None:
+    compiler, text = c_compiler(), StringIO()
+    PdojoCTarget().emit(Context(), numbered(), text)
+    source, library = tmp_path / "f.c", tmp_path / "f.so"
+    source.write_text(text.getvalue())
+    subprocess.run([compiler, "-shared", "-fPIC", source, "-o", library, "-lm"], check=True)
+    address = ctypes.cast(ctypes.CDLL(str(library)).f, ctypes.c_void_p).value
+    assert address is not None
+    assert chosen(address) == RIGHT
+
+
+def test_the_workspace_is_that_of_the_version_that_needs_most() -> None:
+    for parts in (("32..40", "1..31"), ("1..31", "32..40")):
+        texts = [ROWS.replace("rows", f"rows_{k}").replace("1..40", part) for k, part in enumerate(parts)]
+        module = module_of("\n".join([*texts, "versions rows = rows_0, rows_1\n"]))
+        (listed,) = (op for op in module.walk() if isinstance(op, VersionsOp))
+        assert dispatch_function(versions_of(listed)).attributes[SHARED_BYTES] == IntegerAttr(192, 64)
 
 
 def test_object_code_has_the_dispatch(tmp_path: Path) -> None:

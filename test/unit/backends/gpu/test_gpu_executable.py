@@ -31,7 +31,7 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
-from pdojo.errors import LoweringError, UsageError
+from pdojo.errors import IndexOutOfRange, LoweringError, UsageError
 from pdojo.kernels import workload
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
@@ -397,6 +397,41 @@ def test_sizes_of_arrays_on_the_device(standin: Standin) -> None:
         memory[2].download(z, stream.handle)
         np.testing.assert_allclose(y, x + 2, rtol=1e-6)
         np.testing.assert_allclose(z, x[::-1], rtol=1e-6)
+
+
+GATHER = """\
+kernel gather(x, idx) -> (y)
+size N in 2..40
+x f32 [N, 8] heap
+idx i64 [3] heap in 0..N-1{}
+y f32 [3, 8] heap
+
+3:g 8:b y[{{0}},{{1}}] = x[idx[{{0}}],{{1}}]
+"""
+
+
+@pytest.mark.parametrize(("outside", "given"), [("", [3, 0, 5]), (" wrap", [-1, -6, 2]), (" clamp", [-9, 2, 99])])
+def test_indices_on_the_host_and_on_the_device(standin: Standin, outside: str, given: list[int]) -> None:
+    kernel = kernel_of(GATHER.format(outside))
+    loaded, x, indices = standin_gpu.CUDA(kernel), np.random.default_rng(0).random((6, 8), np.float32), np.array(given)
+    wanted = meaning(kernel, {"x": x, "idx": indices})["y"]
+    stream, y = loaded.gpu.stream(), np.empty((3, 8), np.float32)
+    run = loaded.bind(x, indices, y)
+    run()
+    assert (y == wanted).all()
+    memory = [loaded.gpu.memory(each.nbytes) for each in (x, indices, y)]
+    memory[0].upload(x, stream.handle)
+    memory[1].upload(indices, stream.handle)
+    arrays = [Tensor(memory[0], (6, 8)), Tensor(memory[1], (3,), "torch.int64"), Tensor(memory[2], (3, 8))]
+    loaded(*arrays, stream=stream.handle)
+    memory[2].download(y, stream.handle)
+    assert (y == wanted).all()
+    if outside != " clamp":
+        indices[1] = 6
+        memory[1].upload(indices, stream.handle)
+        for call in (run, lambda: loaded(*arrays, stream=stream.handle), lambda: loaded(x, indices, y)):
+            with pytest.raises(IndexOutOfRange, match=r"'idx' has the index 6 at \[1\]"):
+                call()
 
 
 def test_calls_keep_their_launches_and_a_workspace_for_each_stream(standin: Standin) -> None:
