@@ -188,7 +188,7 @@ def size_text(size: int | range) -> str:
     """The inverse of `size_of`."""
     if isinstance(size, int):
         return str(size)
-    return f"{size[0]}..{size[-1]}" + f"/{size.step}" * (size.step > 1)
+    return f"{size.start}..{size[-1] if size else size.stop - 1}" + f"/{size.step}" * (size.step > 1)
 
 
 def sizes_in(shape: str, kernel: str, declared: Sequence[str]) -> dict[str, int | range]:

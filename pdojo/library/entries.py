@@ -28,8 +28,6 @@ from pdojo.library.spec import MOST_ROWS, LibrarySpec, OperatorSpec
 from pdojo.passes.versions import advised_versions
 
 _GIB = 1 << 30
-LARGEST = (1 << 62) - 1
-"""Most bytes of the arrays of an entry."""
 MEASURED = 1 << 28
 """Most bytes of arrays at the greatest sizes of an entry whose program is timed, if calls choose sizes."""
 
@@ -187,8 +185,6 @@ def _entry(operator: str, sized: SizedKernel, *, is_tuned: bool = True) -> Plann
     name = entry_name(operator, sized.sizes)
     validate(Program(sized.kernel, host()))
     nest = nest_of(sized.kernel)
-    if array_bytes(sized.kernel, greatest(sized.kernel)) > LARGEST:
-        raise UsageError(f"the arrays of '{name}' take more than 2^62 bytes at its greatest sizes")
     if not is_tuned:
         # A plain kernel has no move that could make a buffer fit.
         plan_memory(nest)

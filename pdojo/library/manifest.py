@@ -10,6 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from pdojo.errors import UsageError
 from pdojo.files import read_bytes
 from pdojo.kernels.workload import size_of, size_text
 from pdojo.library.paths import contents
@@ -154,7 +155,7 @@ def _listed(folder: Path) -> list[tuple[str, str | None]]:
 def order_of(operator: str, sizes: Sizes) -> tuple[str, int, tuple[tuple[int, int, int], ...]]:
     """The key by which entries are sorted: those that serve fewer sizes first. A call runs the first that serves it."""
     ranges = [range(size, size + 1) if isinstance(size, int) else size for size in sizes.values()]
-    return operator, prod(map(len, ranges)), tuple((each.start, each.stop, each.step) for each in ranges)
+    return operator, prod(map(len, ranges)), tuple((each.start, each[-1] if each else 0, each.step) for each in ranges)
 
 
 def is_open(sizes: Sizes) -> bool:
@@ -193,6 +194,14 @@ def _variant_from_json(data: Mapping[str, Any]) -> Variant:
     return Variant(**values)
 
 
+def _range(text: str) -> range:
+    """The inverse of `size_text` for a range. Raises UsageError for another text."""
+    found = size_of(text)
+    if isinstance(found, int) or size_text(found) != text:
+        raise UsageError(f"'{text}' is no range of sizes")
+    return found
+
+
 def device_from_json(data: Mapping[str, Any]) -> DeviceProgram:
     """The inverse of `asdict`. Raises KeyError or TypeError for other data."""
     return DeviceProgram(data["entry"], data["file"], _variant_from_json(data["variant"]))
@@ -223,7 +232,7 @@ def entry_from_json(data: Mapping[str, Any]) -> Entry:
     """The inverse of `asdict`. Raises KeyError or TypeError for other data, UsageError for a text that is no size."""
     arrays = tuple(Array(a["name"], a["dtype"], tuple(a["shape"]), a["direction"]) for a in data["arrays"])
     variants = tuple(map(_variant_from_json, data["variants"]))
-    sizes = {name: size_of(size) if isinstance(size, str) else size for name, size in data["sizes"].items()}
+    sizes = {name: _range(size) if isinstance(size, str) else size for name, size in data["sizes"].items()}
     lists = {"arrays": arrays, "numerics": tuple(data["numerics"]), "variants": variants}
     values: dict[str, Any] = {**data, **lists, "sizes": sizes}
     return Entry(**values)
