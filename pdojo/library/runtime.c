@@ -404,8 +404,8 @@ static inline void release(pd_handle *handle) { atomic_store_explicit(&handle->b
 /* Whether sizes are in their ranges; 0 is, too, if the first multiple is. */
 static int serves(const pd_range *range, int columns, const int64_t *sizes) {
   for (int k = 0; k < columns; k++) {
-    const int64_t low = range[k].low == range[k].step ? 0 : range[k].low;
-    if (sizes[k] < low || sizes[k] > range[k].high || sizes[k] % range[k].step != 0) return 0;
+    const int64_t step = range[k].step, low = range[k].low == step ? 0 : range[k].low;
+    if (sizes[k] < low || sizes[k] > range[k].high || (step > 1 && sizes[k] % step != 0)) return 0;
   }
   return 1;
 }

@@ -65,7 +65,7 @@ class OperatorFacts:
 
 
 def places_of(entry: Entry) -> list[tuple[int, int, int]]:
-    """Sizes by number, each with an array and a dimension of it whose extent is linear in this size alone."""
+    """Sizes by number, each with an array and a dimension of it whose extent is linear in this size; inputs first."""
     numbers = {name: number for number, name in enumerate(entry.sizes)}
     found: list[tuple[int, int, int]] = []
     for number, array in enumerate(entry.arrays):
@@ -73,7 +73,7 @@ def places_of(entry: Entry) -> list[tuple[int, int, int]]:
             names = set(_NAME.findall(str(extent)))
             if len(names) == 1 and not {"/", "%"} & set(str(extent)):
                 found.append((numbers[names.pop()], number, dimension))
-    return found
+    return sorted(found, key=lambda place: entry.arrays[place[1]].direction == "out")
 
 
 def _differ(one: Entry, other: Entry) -> bool:

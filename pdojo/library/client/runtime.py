@@ -52,7 +52,7 @@ class Ranges:
     """Sizes by number, each with an array and a dimension of it whose extent is linear in this size alone."""
 
     def at(self, shapes: Sequence[tuple[int, ...] | None], fixed: Mapping[int, int]) -> Served | None:
-        """The sizes for the arrays of a call, None for one that is not given; None if there are no such sizes.
+        """The sizes that arrays of a call tell, None for one that is not given; None for sizes that are not served.
 
         `fixed` are values that the caller gives, by the size's number.
         """
@@ -67,11 +67,9 @@ class Ranges:
         for number, value in fixed.items():
             values[number] = value
             open_.discard(number)
-        own = self.shapes(values)
-        fits = all(shape in (None, wanted) for shape, wanted in zip(shapes, own, strict=True))
-        if not fits or not all(map(_has, self.sizes, values)):
+        if not all(map(_has, self.sizes, values)):
             return None
-        return Served(tuple(-1 if k in open_ else value for k, value in enumerate(values)), own)
+        return Served(tuple(-1 if k in open_ else value for k, value in enumerate(values)), self.shapes(values))
 
 
 def _with(values: Sequence[int], number: int, value: int) -> list[int]:
@@ -236,8 +234,8 @@ class Operator:
         found = [s for s in self._known.get(tuple(shapes), []) if all(s.sizes[k] == v for k, v in fixed.items())]
         lists = shapes, outs or [None] * len(self._written)
         given = [lists[is_out][k] for is_out, k in self._places]
-        found += [each for ranges in self._ranges if (each := ranges.at(given, fixed)) is not None]
-        found = list(dict.fromkeys(found))
+        told = [each for ranges in self._ranges if (each := ranges.at(given, fixed)) is not None]
+        found = list(dict.fromkeys([*found, *(s for s in told if self._inputs(s.shapes) == list(shapes))]))
         if len(found) > 1 and outs:
             found = [each for each in found if list(outs) == self._outs(each)]
         if len(found) == 1 and not any(size < 0 for size in found[0].sizes):

@@ -39,7 +39,7 @@ SPEC: dict[str, Any] = {
     "levels": ["host"],
     "tuning": {"measure": False},
     "operators": [
-        {"kernel": "matmul", "shapes": ["1..64x16x8..64/8", "12x16x24"]},
+        {"kernel": "matmul", "shapes": ["1..24x16x8..24/8", "12x16x24"]},
         {"kernel": "conv", "shapes": ["1..2x4x3x8..20x9x3,P=1,S=2"]},
         {"kernel": "softmax", "shapes": ["3x16"], "rows": True},
         {"kernel": "pick.pdojo"},
@@ -77,8 +77,8 @@ def random(*shape: int) -> Any:
 
 
 @pytest.mark.parametrize("offset", [0, 4])
-@pytest.mark.parametrize("rows", [1, 8, 9, 12, 33, 64])
-@pytest.mark.parametrize("columns", [8, 24, 64])
+@pytest.mark.parametrize("rows", [1, 8, 9, 12, 24])
+@pytest.mark.parametrize("columns", [8, 24])
 def test_products_of_a_range(loaded: Loaded, handle: object, rows: int, columns: int, offset: int) -> None:
     """The ends of the ranges, of their versions, and sizes between; 12 x 16 x 24 has an entry of its own."""
     a, b, c = random(rows, 16), random(16, columns), poisoned((rows + 1, columns), offset)
@@ -89,7 +89,7 @@ def test_products_of_a_range(loaded: Loaded, handle: object, rows: int, columns:
 
 @pytest.mark.parametrize(
     ("rows", "inner", "columns"),
-    [(65, 16, 8), (-1, 16, 8), (4, 16, 12), (4, 16, 72), (4, 15, 8), (1 << 62, 16, 8), (4, 16, -8), (4, 0, 8)],
+    [(25, 16, 8), (-1, 16, 8), (4, 16, 12), (4, 16, 32), (4, 15, 8), (1 << 62, 16, 8), (4, 16, -8), (4, 0, 8)],
 )
 def test_sizes_outside_of_their_ranges(loaded: Loaded, handle: object, rows: int, inner: int, columns: int) -> None:
     """Nothing is written."""
@@ -187,7 +187,7 @@ def test_a_program_in_c(made: Path, tmp_path: Path) -> None:
     ran = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (0, "an index is outside of its range\n")
     header = (made / "include" / "small.h").read_text()
-    assert "M x K x N: 12x16x24, 1..8x16x8..64/8, 1..32x16x8..32/8, 1..64x16x8..64/8" in header
+    assert "M x K x N: 12x16x24, 1..8x16x8..24/8, 1..24x16x8..24/8" in header
     assert (
         "int small_pick(small_handle *handle, int64_t N, int64_t B, const float *x, const int64_t *i, float *y);"
         in header
@@ -216,7 +216,7 @@ def module(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any
 
 
 def test_numpy_finds_the_sizes(module: Any) -> None:
-    for rows, columns in ((1, 8), (9, 24), (12, 24), (64, 64), (0, 8)):
+    for rows, columns in ((1, 8), (9, 24), (12, 24), (24, 16), (0, 8)):
         a, b = random(rows, 16), random(16, columns)
         np.testing.assert_allclose(module.matmul_f32(a, b), a.astype(np.float64) @ b, rtol=1e-5, atol=1e-5)
     assert module.conv_f32(random(2, 3, 13, 9), random(4, 3, 3, 3)).shape == (2, 4, 7, 5)
@@ -226,9 +226,9 @@ def test_numpy_finds_the_sizes(module: Any) -> None:
 
 def test_numpy_refuses_what_does_not_fit(module: Any) -> None:
     with pytest.raises(
-        ValueError, match=r"does not serve a \[65, 16\], b \[16, 8\]; it serves a \[12, 16\], .*a \[M, 16\]"
+        ValueError, match=r"does not serve a \[25, 16\], b \[16, 8\]; it serves a \[12, 16\], .*a \[M, 16\]"
     ):
-        module.matmul_f32(random(65, 16), random(16, 8))
+        module.matmul_f32(random(25, 16), random(16, 8))
     with pytest.raises(ValueError, match=r"does not serve a \[4, 16\], b \[16, 12\]"):
         module.matmul_f32(random(4, 16), random(16, 12))
     with pytest.raises(ValueError, match=r"c has shape \[4, 16\], not \[4, 8\]"):

@@ -250,7 +250,8 @@ def test_kernels_of_files(tmp_path: Path) -> None:
 
 def test_kernels_whose_sizes_callers_give(tmp_path: Path) -> None:
     (tmp_path / "own.pdojo").write_text(
-        "kernel twice(x) -> (y)\nsize N in 1..8\nx f32 [N] heap\ny f32 [(N+2)] heap\n\n(N+2) y[{0}] = 0\nN y[{0}] = x[{0}]"
+        "kernel twice(x) -> (y)\nsize N in 1..8\nx f32 [N] heap\ny f32 [(N+2)] heap\n\n"
+        "(N+2) y[{0}] = 0\nN y[{0}] = x[{0}]"
     )
     spec = spec_of({**GOOD, "operators": [{"kernel": "own.pdojo"}]}, "spec.toml", tmp_path)
     (entry,) = entries_of(spec)
