@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from pdojo.dialect.affine import Expr, Extents, IndexArray, Size, const, var
@@ -60,17 +60,6 @@ def probes(sizes: Sequence[Size]) -> Iterator[dict[str, int]]:
     yield {size.name: size.low for size in sizes}
     yield {size.name: min(size.low + 3 * size.step, size.high) for size in sizes}
     yield {size.name: size.high for size in sizes}
-
-
-def halved(sizes: Sequence[Size], fits: Callable[[Mapping[str, int]], bool]) -> dict[str, range]:
-    """The ranges of sizes, the widest halved again and again until the greatest values fit, or none has two values."""
-    ranges = {size.name: range(size.low, size.high + 1, size.step) for size in sizes}
-    while not fits({name: each[-1] for name, each in ranges.items()}):
-        wide = max(ranges, key=lambda name: len(ranges[name]), default="")
-        if not wide or len(ranges[wide]) == 1:
-            break
-        ranges[wide] = ranges[wide][: (len(ranges[wide]) + 1) // 2]
-    return ranges
 
 
 @lru_cache(maxsize=1 << 12)

@@ -24,6 +24,7 @@ from pdojo.library.manifest import (
     Manifest,
     Variant,
     digests,
+    is_open,
     kernel_path,
     library_path,
     machine_path,
@@ -89,7 +90,11 @@ def build_library(
             if devices:
                 listener.step("compiling for devices")
             on_devices = device_files(spec, choose_for_devices(devices, entries))
-            for reason in on_devices.left_out:
+            ranges = [entry.name for entry in entries if devices and is_open(entry.sizes)]
+            for reason in (
+                *on_devices.left_out,
+                *(f"{name} has no program for devices: it has ranges" for name in ranges),
+            ):
                 listener.left_out(reason)
             listener.step("linking")
             names = {entry.name for entry in entries}

@@ -151,7 +151,7 @@ def _caller(count: int, places: Sequence[int]) -> str:
 
 def _tables(operator: Operator, levels: Sequence[Level], programs: Programs) -> Iterator[str]:
     """The sorted sizes of an operator, and its entries."""
-    name, exact = operator.name, operator.of(is_open=False)
+    name, exact = operator.name, [entry for entry in operator.entries if not is_open(entry.sizes)]
     for entry in operator.entries:
         lines = ",\n  ".join(_arrays(entry, levels, programs))
         yield f"static const pd_array {entry.name}_arrays[] = {{\n  {lines}}};"

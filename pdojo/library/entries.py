@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -15,7 +15,6 @@ from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.rules.validate import validate
-from pdojo.dialect.sizes import halved
 from pdojo.dialect.table import Outside
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError, UsageError
@@ -55,9 +54,7 @@ class PlannedEntry:
     @property
     def is_timed(self) -> bool:
         """Whether the program may be chosen by measurements, which take arrays of the greatest sizes."""
-        return self.is_tuned and (
-            not is_open(self.sizes) or array_bytes(self.kernel, greatest(self.kernel)) <= MEASURED
-        )
+        return self.is_tuned and (not is_open(self.sizes) or whole_bytes(self.kernel) <= MEASURED)
 
     @property
     def checked_indices(self) -> frozenset[str]:
@@ -158,7 +155,7 @@ def _parts(kernel: KernelOp) -> Iterator[Sizes]:
     advised = advised_versions(kernel, host())
     for nest in () if advised is None else advised.nests[:-1]:
         yield {size.name: range(size.low, size.high + 1, size.step) for size in nest.sizes.values()}
-    ranges = halved([*kernel.known_sizes().values()], lambda values: array_bytes(kernel, values) <= MEASURED)
+    ranges = halved(kernel, lambda values: array_bytes(kernel, values) <= MEASURED)
     if array_bytes(kernel, {name: each[-1] for name, each in ranges.items()}) <= MEASURED:
         yield ranges
 
@@ -205,9 +202,20 @@ def array_bytes(kernel: KernelOp, values: Mapping[str, int]) -> int:
     return sum(prod(p.shape) * byte_width(p.dtype) for p in parameters)
 
 
-def greatest(kernel: KernelOp) -> dict[str, int]:
-    """The greatest values of a kernel's sizes."""
-    return {size.name: size.high for size in kernel.known_sizes().values()}
+def halved(kernel: KernelOp, fits: Callable[[Mapping[str, int]], bool]) -> dict[str, range]:
+    """The ranges of a kernel's sizes, the widest halved until the greatest values fit, or none has two values."""
+    ranges = {size.name: range(size.low, size.high + 1, size.step) for size in kernel.known_sizes().values()}
+    while not fits({name: each[-1] for name, each in ranges.items()}):
+        wide = max(ranges, key=lambda name: len(ranges[name]), default="")
+        if not wide or len(ranges[wide]) == 1:
+            break
+        ranges[wide] = ranges[wide][: (len(ranges[wide]) + 1) // 2]
+    return ranges
+
+
+def whole_bytes(kernel: KernelOp) -> int:
+    """Bytes of the interface arrays of a kernel at its greatest sizes."""
+    return array_bytes(kernel, {size.name: size.high for size in kernel.known_sizes().values()})
 
 
 def _of_models(models: Iterable[tuple[str, KernelOp]], taken: set[str]) -> Iterator[PlannedEntry]:

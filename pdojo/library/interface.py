@@ -14,7 +14,6 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Access
 from pdojo.kernels.workload import size_text
 from pdojo.library.entries import PlannedEntry
-from pdojo.library.manifest import is_open as open_
 from pdojo.library.naming import licence_line
 from pdojo.library.spec import LibrarySpec
 from pdojo.math.functions import FUNCTIONS
@@ -54,10 +53,6 @@ class Operator:
     """The entries, first those with constant sizes, sorted by them, then the others, in the order in which a call tries
     them.
     """
-
-    def of(self, *, is_open: bool) -> list[PlannedEntry]:
-        """The entries of which calls choose a size, or the others."""
-        return [entry for entry in self.entries if open_(entry.sizes) is is_open]
 
     @property
     def first(self) -> PlannedEntry:

@@ -28,10 +28,10 @@ from pdojo.dialect.notation.bound import bound
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.oracle.instances import count_instances
 from pdojo.dialect.semantics.rounding import INTERFACE
-from pdojo.dialect.sizes import halved, probes, spelled
+from pdojo.dialect.sizes import probes, spelled
 from pdojo.dialect.view.build import nest_of
 from pdojo.library.client.runtime import Library
-from pdojo.library.entries import array_bytes
+from pdojo.library.entries import array_bytes, halved
 from pdojo.library.expected import Content, Expected
 from pdojo.library.manifest import Entry, Manifest, is_open
 from pdojo.library.plain import plain_kernel
@@ -93,7 +93,7 @@ def called_sizes(entry: Entry, plain: KernelOp) -> list[dict[str, int]]:
         kernel = bound(plain, values)
         return array_bytes(kernel, {}) <= MOST_BYTES and count_instances(nest_of(kernel)) <= MOST_INSTANCES
 
-    ranges = halved([*plain.known_sizes().values()], is_small)
+    ranges = halved(plain, is_small)
     random = Random(entry.name)
     sizes = [Size(name, each[0], each[-1], each.step) for name, each in ranges.items()]
     calls = [*probes(sizes), *({name: random.choice(each) for name, each in ranges.items()} for _ in range(BETWEEN))]
