@@ -25,7 +25,7 @@ _ARITHMETIC = (
     *(ast.BinOp, ast.UnaryOp, ast.Name, ast.Load, ast.Constant),
     *(ast.Add, ast.Sub, ast.USub, ast.Mult, ast.FloorDiv, ast.Mod),
 )
-"""What expressions of sizes consist of."""
+"""The nodes of expressions of sizes."""
 _HEADERS = frozenset(
     "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic "
     "stdbit stdbool stdckdint stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar "
