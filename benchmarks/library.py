@@ -33,9 +33,11 @@ from pdojo.dialect.notation import print_notation
 from pdojo.dialect.semantics.oracle.instances import count_instances
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError, did_you_mean
+from pdojo.kernels.workload import size_text
+from pdojo.library.entries import MEASURED, whole_bytes
 from pdojo.library.expected import INTERPRETED
 from pdojo.library.levels import read_level, runs_here
-from pdojo.library.manifest import Entry, Manifest, triple_of
+from pdojo.library.manifest import Entry, Manifest, is_open, triple_of
 from pdojo.library.paths import inside
 from pdojo.library.plain import plain_kernel
 from pdojo.library.replaying import replayed, workload_of
@@ -68,14 +70,17 @@ def _measure(
         found = [peer for name in settings["libraries"] for peer in peers_of(name, workload)]
         entrants += [Entrant(p, {"library": p.library, "variant": p.variant}) for p in found if p.variant != "autotune"]
     rows = compared(entrants, options, reference, tell, peers="benchmarks.library_peer:build")
-    return {"label": entry.name, "sizes": dict(entry.sizes), "threads": threads, "cold": options.cold, **rows}
+    sizes = {name: size if isinstance(size, int) else size_text(size) for name, size in entry.sizes.items()}
+    return {"label": entry.name, "sizes": sizes, "threads": threads, "cold": options.cold, **rows}
 
 
 def _jobs(settings: JSON, _: ExitStack) -> list[runs.Job]:
     folder = Path(settings["folder"])
     manifest = read_manifest(folder)
     machine = level_here(folder, manifest)
-    entries = _chosen(manifest, settings["entries"])
+    # Entries with ranges are timed at their greatest sizes, unless these are too large.
+    chosen = _chosen(manifest, settings["entries"])
+    entries = [e for e in chosen if not is_open(e.sizes) or whole_bytes(plain_kernel(folder, e)) <= MEASURED]
     made = partial(_measure, folder, manifest, machine, settings)
     return [runs.Job(entry.name, n, partial(made, entry, n)) for entry in entries for n in settings["threads"]]
 

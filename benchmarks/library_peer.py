@@ -22,7 +22,8 @@ from pdojo.library.manifest import Entry
 
 def entry_peer(library: Path, prefix: str, entry: Entry) -> Peer:
     """An entry of a shared library, for `build`."""
-    facts = {"prefix": prefix, "operator": entry.operator, "sizes": list(entry.sizes.values())}
+    sizes = [size if isinstance(size, int) else size[-1] for size in entry.sizes.values()]
+    facts = {"prefix": prefix, "operator": entry.operator, "sizes": sizes}
     return Peer(OURS, json.dumps({"path": str(library.resolve()), **facts}), library.name)
 
 

@@ -59,12 +59,12 @@ int demo_split_f32(handle *own, int64_t R, const float *lambda, float *y, float 
 """
 
 
-def _entry(name: str, operator: str, sizes: dict[str, int], arrays: str, dispatch: Any = "exact") -> Entry:
+def _entry(name: str, operator: str, sizes: dict[str, int | range], arrays: str) -> Entry:
     """An entry; `arrays` are words like `in:x:f32:4x8`."""
     parts = [word.split(":") for word in arrays.split()]
-    shaped = [(d, n, t, tuple(int(k) for k in s.split("x") if k)) for d, n, t, s in parts]
+    shaped = [(d, n, t, tuple(int(k) if k.isdecimal() else k for k in s.split("x") if k)) for d, n, t, s in parts]
     made: Any = tuple(Array(n, t, s, d) for d, n, t, s in shaped)  # pyright: ignore[reportArgumentType]
-    return Entry(name, operator, sizes, made, (), f"kernels/{name}.pdojo", dispatch, ())
+    return Entry(name, operator, sizes, made, (), f"kernels/{name}.pdojo", ())
 
 
 _NAMED = "in:out:f32:1 in:_library:f32:1 in:None:f32:1 in:None_:f32:1 out:y:f32:{}"
@@ -82,8 +82,7 @@ MANIFEST = Manifest(
         *(_entry(f"library_{n}", "library", {"lambda": n, "out_": 1}, _NAMED.format(n)) for n in (1, 2)),
         _entry("refuse", "refuse_f32", {}, "in:x:f32:2 out:y:f32:2"),
         _entry("exact", "scale_f32", {"R": 5, "C": 3}, "in:x:f32:5x3 in:w:f32:3 out:y:f32:5x3"),
-        _entry("chunk", "scale_f32", {"R": 4, "C": 3}, "in:x:f32:4x3 in:w:f32:3 out:y:f32:4x3", "chunk"),
-        _entry("row", "scale_f32", {"R": 1, "C": 3}, "in:x:f32:1x3 in:w:f32:3 out:y:f32:1x3", "row"),
+        _entry("open", "scale_f32", {"R": range(1, 4097), "C": 3}, "in:x:f32:Rx3 in:w:f32:3 out:y:f32:Rx3"),
         _entry("split", "split_f32", {"R": 2}, "in:lambda:f32:2 out:y:f32:2 out:z:f32:2"),
         _entry("twice", "twice_bf16", {"N": 4}, "in:x:bf16:4 out:y:bf16:4"),
         _entry("window_1", "window_f32", {"N": 8, "S": 1}, "in:x:f32:8 out:y:f32:8"),

@@ -46,7 +46,7 @@ def small_spec(**changes: Any) -> LibrarySpec:
         "threads": 2,
         "tuning": {"measure": False},
         "operators": [
-            {"kernel": "softmax", "shapes": ["6x16"], "rows": 4},
+            {"kernel": "softmax", "shapes": ["6x16"], "rows": True},
             {"kernel": "matmul", "shapes": ["6x10x8"], "plain": ["3x5x7", "3x5x6", "2x9x9"]},
         ],
     }

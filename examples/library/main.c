@@ -18,7 +18,7 @@ int main(void) {
   float *x = aligned_alloc(64, rows * columns * sizeof *x), *y = aligned_alloc(64, rows * columns * sizeof *y);
   if (x == NULL || y == NULL) return 1;
   for (int64_t k = 0; k < rows * columns; k++) x[k] = (float)(k % 97) / 10;
-  /* 100 rows are not in the specification: chunks and single rows compute them. */
+  /* 100 rows are not in the specification, but `rows = true` is. */
   if (failed(example_softmax_f32(handle, rows, columns, x, y))) return 1;
   double worst = 0;
   for (int64_t r = 0; r < rows; r++) {

@@ -5,7 +5,7 @@ import numpy as np
 
 random = np.random.default_rng(0)
 
-# 100 rows are not in the specification: chunks and single rows compute them.
+# 100 rows are not in the specification, but `rows = true` is.
 x = random.standard_normal((100, 512), dtype=np.float32)
 y = example.softmax_f32(x)
 e = np.exp(x - x.max(1, keepdims=True))

@@ -132,13 +132,13 @@ class Workload:
 
     def to_json(self) -> dict[str, Any]:
         """The workload as plain data that `from_json` reads."""
-        given = {name: value if isinstance(value, int) else _range_text(value) for name, value in self.given}
+        given = {name: value if isinstance(value, int) else size_text(value) for name, value in self.given}
         return {"kernel": self.kernel, "given": given, "dtype": self.dtype, "label": self.label}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Workload:
         """The inverse of `to_json`."""
-        given = tuple((name, _size(str(value))) for name, value in data["given"].items())
+        given = tuple((name, size_of(str(value))) for name, value in data["given"].items())
         return cls(data["kernel"], given, data["dtype"], data["label"])
 
 
@@ -173,8 +173,10 @@ def library_workload(argument: str, shape: str | None = None, dtype: str | None 
 _SIZE = r"\d{1,18}(?:\.\.\d{1,18}(?:/[1-9]\d{0,17})?)?"
 
 
-def _size(text: str) -> int | range:
-    """The size `128`, or the range `1..4096` or `8..2048/8`. Raises UsageError if no multiple is the end."""
+def size_of(text: str) -> int | range:
+    """The size `128`, or the range `1..4096` or `8..2048/8`. Raises UsageError for another text."""
+    if not re.fullmatch(_SIZE, text, re.ASCII):
+        raise UsageError(f"'{text[:60]}' is neither a size nor a range of sizes, such as 1..4096")
     first, _, rest = text.partition("..")
     last, _, step = rest.partition("/")
     if int(last or 0) % int(step or 1):
@@ -182,9 +184,11 @@ def _size(text: str) -> int | range:
     return range(int(first), int(last) + 1, int(step or 1)) if rest else int(first)
 
 
-def _range_text(sizes: range) -> str:
-    """The inverse of `_size` for a range."""
-    return f"{sizes[0]}..{sizes[-1]}" + f"/{sizes.step}" * (sizes.step > 1)
+def size_text(size: int | range) -> str:
+    """The inverse of `size_of`."""
+    if isinstance(size, int):
+        return str(size)
+    return f"{size.start}..{size[-1] if size else size.stop - 1}" + f"/{size.step}" * (size.step > 1)
 
 
 def sizes_in(shape: str, kernel: str, declared: Sequence[str]) -> dict[str, int | range]:
@@ -197,11 +201,11 @@ def sizes_in(shape: str, kernel: str, declared: Sequence[str]) -> dict[str, int 
     for part in shape.split(","):
         named = re.fullmatch(rf"\s*(\w+)\s*=\s*({_SIZE})\s*", part, re.ASCII)
         if named is not None:
-            found[named[1]] = _size(named[2])
+            found[named[1]] = size_of(named[2])
             continue
         if not re.fullmatch(rf"\s*{_SIZE}(x{_SIZE})*\s*", part, re.ASCII):
             raise UsageError(f"'{part[:60]}' is no shape; write numbers separated by x: {order}")
-        numbers = [_size(number.strip()) for number in part.split("x")]
+        numbers = [size_of(number.strip()) for number in part.split("x")]
         if len(numbers) > len(declared):
             raise UsageError(f"'{part}' has {len(numbers)} sizes; {kernel} has {order}")
         found |= dict(zip(declared, numbers, strict=False))

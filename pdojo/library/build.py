@@ -24,6 +24,7 @@ from pdojo.library.manifest import (
     Manifest,
     Variant,
     digests,
+    is_open,
     kernel_path,
     library_path,
     machine_path,
@@ -89,7 +90,11 @@ def build_library(
             if devices:
                 listener.step("compiling for devices")
             on_devices = device_files(spec, choose_for_devices(devices, entries))
-            for reason in on_devices.left_out:
+            ranges = [entry.name for entry in entries if devices and is_open(entry.sizes)]
+            for reason in (
+                *on_devices.left_out,
+                *(f"{name} has no program for devices: it has ranges" for name in ranges),
+            ):
                 listener.left_out(reason)
             listener.step("linking")
             names = {entry.name for entry in entries}
@@ -128,13 +133,11 @@ def _tuner(plan: TuningSpec, database: Database | None, listener: BuildListener)
 def _without(
     entries: Sequence[PlannedEntry], failed: Mapping[str, PdojoError], *, keep_going: bool
 ) -> tuple[PlannedEntry, ...]:
-    """The entries without those that failed, and without halves of pairs of chunk and row.
+    """The entries without those that failed.
 
     Raises the error if none is left, and, unless `keep_going`, in any case.
     """
-    halves = {_pair(entry) for entry in entries if entry.name in failed and entry.dispatch != "exact"}
-    whole = [entry for entry in entries if entry.dispatch == "exact" or _pair(entry) not in halves]
-    rest = tuple(entry for entry in whole if entry.name not in failed)
+    rest = tuple(entry for entry in entries if entry.name not in failed)
     if keep_going and rest:
         return rest
     first = next(iter(failed.values()))
@@ -143,11 +146,6 @@ def _without(
     others = "" if len(failed) == 1 else f"; {len(failed)} of {len(entries)} entries fail"
     remedy = "" if not rest else "; the programs of the others are kept, and --keep-going leaves out those that fail"
     raise type(first)(f"{first}{others}{remedy}")
-
-
-def _pair(entry: PlannedEntry) -> tuple[str, tuple[int, ...]]:
-    """The facts that a chunk kernel and its one-row kernel share."""
-    return entry.operator, tuple(entry.sizes.values())[1:]
 
 
 def _triples(levels: Sequence[Level]) -> list[str]:
@@ -225,9 +223,7 @@ def _entry(entry: PlannedEntry, done: Sequence[Made]) -> Entry:
     variants = [_variant(made.job, made.facts) for made in done if made.job.entry is entry]
     permitted = tuple(each.value for each in entry.kernel.permitted)
     path = kernel_path(entry.name)
-    return Entry(
-        entry.name, entry.operator, entry.sizes, entry.arrays, permitted, path, entry.dispatch, tuple(variants)
-    )
+    return Entry(entry.name, entry.operator, entry.sizes, entry.arrays, permitted, path, tuple(variants))
 
 
 def _variant(job: Job, facts: Mapping[str, Any]) -> Variant:

@@ -21,7 +21,14 @@ from pdojo.library.manifest import (
     trace_path,
     triple_of,
 )
-from pdojo.library.naming import licence_problem, name_problem, operator_problem, prefix_problem, version_problem
+from pdojo.library.naming import (
+    extent_problem,
+    licence_problem,
+    name_problem,
+    operator_problem,
+    prefix_problem,
+    version_problem,
+)
 from pdojo.library.paths import path_problem, shown
 
 _LARGEST = (1 << 63) - 1
@@ -47,7 +54,7 @@ def problems(manifest: Manifest) -> Iterator[str]:
         yield from (f"entries[{number}].{problem}" for problem in _of_entry(entry))
     for number, device in enumerate(manifest.devices):
         yield from (f"devices[{number}].{problem}" for problem in _of_device(device))
-    keys = [order_of(entry.operator, entry.dispatch, entry.sizes) for entry in manifest.entries]
+    keys = [order_of(entry.operator, entry.sizes) for entry in manifest.entries]
     if keys != sorted(keys):
         yield "entries: they are not sorted by operator and sizes"
     for operator, group in groupby(manifest.entries, lambda entry: entry.operator):
@@ -68,8 +75,15 @@ def _of_entry(entry: Entry) -> Iterator[str]:
         yield f"operator: {problem}"
     names = [*(("sizes", name) for name in entry.sizes), *(("arrays", array.name) for array in entry.arrays)]
     yield from (f"{key}: {problem}" for key, name in names if (problem := identifier_problem(name)) is not None)
-    yield from (f"sizes: {value} is no size" for value in entry.sizes.values() if not 1 <= value <= _LARGEST)
-    wanted = entry_name(entry.operator, entry.sizes.values(), entry.dispatch)
+    for size in entry.sizes.values():
+        # A range that has one value is written as this value.
+        least, most = (size, size) if isinstance(size, int) else (size.start, size[-1] if len(size) > 1 else 0)
+        if not 1 <= least <= most <= _LARGEST:
+            yield f"sizes: {size} is no size"
+    named = {name for name, size in entry.sizes.items() if isinstance(size, range)}
+    extents = (extent for array in entry.arrays for extent in array.shape)
+    yield from (f"arrays: {problem}" for extent in extents if (problem := extent_problem(extent, named)) is not None)
+    wanted = entry_name(entry.operator, entry.sizes)
     yield from _same("name", entry.name, wanted)
     yield from _same("kernel", entry.kernel, kernel_path(wanted))
     for number, variant in enumerate(entry.variants):
@@ -103,14 +117,3 @@ def _of_operator(entries: Sequence[Entry]) -> Iterator[str]:
     kinds = {(*entry.sizes, *((a.name, a.dtype, a.direction, len(a.shape)) for a in entry.arrays)) for entry in entries}
     if len(kinds) > 1:
         yield "its entries have different arguments"
-    chunks, rows = ([entry for entry in entries if entry.dispatch == dispatch] for dispatch in ("chunk", "row"))
-    if len(chunks) != len(rows) or not all(map(_are_pair, chunks, rows)):
-        yield "its chunk kernels and its one-row kernels are not pairs"
-
-
-def _are_pair(chunk: Entry, row: Entry) -> bool:
-    """Whether two entries differ in the number of rows only: several, and one."""
-    (several, *others), (one, *same) = chunk.sizes.values() or (0,), row.sizes.values() or (0,)
-    shapes = [(a.shape, b.shape) for a, b in zip(chunk.arrays, row.arrays, strict=False)]
-    alike = all(a == b or (a[:1], b) == ((several,), (1, *a[1:])) for a, b in shapes)
-    return several > 1 and one == 1 and others == same and alike

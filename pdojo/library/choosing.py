@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from pdojo.dialect.assumptions import with_alignment
-from pdojo.dialect.machines.machine import Machine
 from pdojo.library.entries import PlannedEntry
 from pdojo.library.levels import Level
 from pdojo.passes.scheduled_kernel import PASS, ScheduledKernel, make_moves
@@ -56,10 +55,10 @@ class Chooser:
         Raises MeasurementError or InvalidKernel if tuning fails, and the errors of the pass.
         """
         plain = with_alignment(entry.kernel, align)
-        machine = tuning_machine(entry, level)
+        machine = level.tuned
         if not entry.is_tuned:
             return Choice(make_moves(plain, machine, None), "plain")
-        if not level.is_measured:
+        if not (level.is_measured and entry.is_timed):
             return Choice(make_moves(plain, machine, PASS), "pass")
         if aligned is not None:
             made = make_moves(plain, machine, None)
@@ -74,8 +73,3 @@ class Chooser:
     def is_known(self, entry: PlannedEntry, level: Level) -> bool:
         """Whether a program of the measured level need not be tuned."""
         return self.tuner is not None and self.tuner.known(entry, level) is not None
-
-
-def tuning_machine(entry: PlannedEntry, level: Level) -> Machine:
-    """The machine that a program is chosen for; chunks and rows are computed by one thread each."""
-    return level.tuned if entry.dispatch == "exact" else replace(level.tuned, threads=1)

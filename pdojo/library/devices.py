@@ -20,7 +20,16 @@ from pdojo.errors import LoweringError, PdojoError, UsageError
 from pdojo.library.entries import PlannedEntry
 from pdojo.library.levels import Level
 from pdojo.library.loader import LoadedEntry, loader_texts
-from pdojo.library.manifest import ALIGNED, DeviceProgram, Variant, digest, machine_path, program_name, trace_path
+from pdojo.library.manifest import (
+    ALIGNED,
+    DeviceProgram,
+    Variant,
+    digest,
+    is_open,
+    machine_path,
+    program_name,
+    trace_path,
+)
 from pdojo.library.naming import licence_line
 from pdojo.library.spec import LibrarySpec
 from pdojo.passes.scheduled_kernel import PASS, make_moves
@@ -88,8 +97,8 @@ def device_tools(devices: Iterable[Level]) -> dict[str, str]:
 
 
 def choose_for_devices(devices: Sequence[Level], entries: Sequence[PlannedEntry]) -> list[DeviceChoice]:
-    """The expert pass's programs of all entries with fixed sizes, keyed by device."""
-    exact = [entry for entry in entries if entry.dispatch == "exact"]
+    """The expert pass's programs of all entries with constant sizes, keyed by device."""
+    exact = [entry for entry in entries if not is_open(entry.sizes)]
     return [_choose(entry, device) for device in devices for entry in exact]
 
 

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import prod
 
+from pdojo.backends.c.spelling import C_TYPES
+from pdojo.backends.calling.arrays import Parameter, parameters_of
+from pdojo.dialect.affine import Expr, Lookup, Size, const
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.table import Outside
+from pdojo.dialect.view.build import nest_of
 from pdojo.library.entries import PlannedEntry
 from pdojo.library.features import feature_tests, state_of
 from pdojo.library.interface import Operator, header_text, operators_of
 from pdojo.library.levels import TILES, Level
-from pdojo.library.manifest import major
+from pdojo.library.manifest import is_open, major
 from pdojo.library.naming import FUNCTIONS, licence_line
 from pdojo.library.spec import LibrarySpec
 
@@ -70,8 +75,8 @@ def _dispatch(
         yield f"#{'el' if number else ''}if defined({_MACROS[architecture]})"
         yield from _programs(list(group), operators, programs)
     yield '#else\n#error "the library has no programs for this architecture"\n#endif\n'
-    for count in sorted({len(each.first.arrays) for each in operators}):
-        yield _caller(count)
+    shapes = sorted({_call_shape(entry) for operator in operators for entry in operator.entries})
+    yield from (_caller(*shape) for shape in shapes)
     for operator in operators:
         yield from _tables(operator, levels, programs)
     yield '#define API __attribute__((visibility("default")))\n'
@@ -96,7 +101,8 @@ def _programs(levels: Sequence[Level], operators: Sequence[Operator], programs: 
             for number in (0, 1):
                 program = programs.get((entry.name, level.name, number))
                 if program is not None:
-                    arguments = ", ".join(["void *"] * (len(entry.arrays) + 1))
+                    sizes = ["int64_t"] * len(entry.kernel.known_sizes())
+                    arguments = ", ".join([*["void *"] * len(entry.arrays), *sizes, "void *"])
                     yield f"PD_HIDDEN void {program.symbol}({arguments}, int32_t);"
     for number, level in enumerate(levels):
         tests = ", ".join(f"{{{t.leaf:#x}, {t.subleaf}, {t.register}, {t.bit}}}" for t in feature_tests(level.machine))
@@ -120,66 +126,112 @@ def _variant(programs: Programs, entry: PlannedEntry, level: Level, number: int)
     return f"{{(void (*)(void)){program.symbol}, {shared}, {thread}, {int(program.is_parallel)}}}"
 
 
-def _caller(count: int) -> str:
-    """A function that calls a kernel with so many arrays."""
-    kind = ", ".join(["void *"] * (count + 1))
-    arrays = ", ".join(f"arrays[{k}]" for k in range(count))
+def _call_shape(entry: PlannedEntry) -> tuple[int, tuple[int, ...]]:
+    """The number of arrays, and the places of the sizes that the code takes among those of the operator."""
+    places = {name: place for place, name in enumerate(entry.sizes)}
+    return len(entry.arrays), tuple(places[name] for name in entry.kernel.known_sizes())
+
+
+def _call_name(count: int, places: Sequence[int]) -> str:
+    return "_".join(map(str, ("call", count, *places)))
+
+
+def _caller(count: int, places: Sequence[int]) -> str:
+    """A function that calls a kernel with so many arrays and the sizes at these places."""
+    kind = ", ".join([*["void *"] * count, *["int64_t"] * len(places), "void *"])
+    values = ", ".join([*(f"arrays[{k}]" for k in range(count)), *(f"sizes[{k}]" for k in places)])
     return (
-        f"static void call_{count}(\n"
-        "    const pd_variant *variant, void *const *arrays, void *workspace, int32_t threads) {\n"
-        f"  ((void (*)({kind}, int32_t))variant->run)({arrays}, workspace, threads);\n}}\n"
+        f"static void {_call_name(count, places)}(\n"
+        "    const pd_variant *variant, void *const *arrays, const int64_t *sizes, void *workspace,\n"
+        "    int32_t threads) {\n"
+        "  (void)sizes;\n"
+        f"  ((void (*)({kind}, int32_t))variant->run)({values}, workspace, threads);\n}}\n"
     )
 
 
 def _tables(operator: Operator, levels: Sequence[Level], programs: Programs) -> Iterator[str]:
-    """The sorted sizes of an operator, its entries, and its families of rows."""
-    name = operator.name
-    exact, chunks, rows = (operator.of(dispatch) for dispatch in ("exact", "chunk", "row"))
-    moving = {entry.name: _moving(*pair) for pair in zip(chunks, rows, strict=True) for entry in pair}
+    """The sorted sizes of an operator, and its entries."""
+    name, exact = operator.name, [entry for entry in operator.entries if not is_open(entry.sizes)]
     for entry in operator.entries:
-        lines = ",\n  ".join(_arrays(entry, levels, programs, moving.get(entry.name)))
+        lines = ",\n  ".join(_arrays(entry, levels, programs))
         yield f"static const pd_array {entry.name}_arrays[] = {{\n  {lines}}};"
+        if is_open(entry.sizes):
+            yield from _of_ranges(entry)
+        if entry.checked_indices:
+            yield from _refuses(entry)
     yield f"static const int64_t {name}_sizes[] = {{{_numbers(entry.sizes.values() for entry in exact)}}};"
-    entries = ",\n  ".join(_pair(entry) for entry in exact)
+    entries = ",\n  ".join(map(_row, operator.entries))
     yield f"static const pd_entry {name}_entries[] = {{\n  {entries}}};"
-    if rows:
-        others = _numbers(list(entry.sizes.values())[1:] for entry in rows)
-        yield f"static const int64_t {name}_family_sizes[] = {{{others}}};"
-        pairs = zip(chunks, rows, strict=True)
-        families = ",\n  ".join(f"{{{next(iter(c.sizes.values()))}, {_pair(c)}, {_pair(r)}}}" for c, r in pairs)
-        yield f"static const pd_family {name}_families[] = {{\n  {families}}};"
     count, columns, arrays = len(exact), len(operator.first.sizes), len(operator.first.arrays)
-    family = f"{name}_family_sizes, {name}_families, {len(rows)}" if rows else "NULL, NULL, 0"
     yield f"static const pd_operator {name}_dispatch = {{"
-    yield f"  {name}_sizes, {name}_entries, {count}, {columns}, {arrays}, call_{arrays}, {family}}};\n"
+    yield f"  {name}_sizes, {name}_entries, {count}, {len(operator.entries) - count}, {columns}, {arrays}}};\n"
 
 
-def _pair(entry: PlannedEntry) -> str:
-    return f"{{{entry.name}_arrays, {entry.name}_variants}}"
+def _row(entry: PlannedEntry) -> str:
+    ranges = f"{entry.name}_ranges, {entry.name}_measure" if is_open(entry.sizes) else "NULL, NULL"
+    refuses = f"{entry.name}_refuses" if entry.checked_indices else "NULL"
+    return f"{{{entry.name}_arrays, {entry.name}_variants, {_call_name(*_call_shape(entry))}, {ranges}, {refuses}}}"
 
 
-def _numbers(rows: Iterable[Iterable[int]]) -> str:
+def _of_ranges(entry: PlannedEntry) -> Iterator[str]:
+    """The ranges of an entry's sizes, and a function that tells the bytes of its arrays."""
+    ranges = [range(size, size + 1) if isinstance(size, int) else size for size in entry.sizes.values()]
+    rows = ", ".join(f"{{{each[0]}, {each[-1]}, {each.step}}}" for each in ranges)
+    yield f"static const pd_range {entry.name}_ranges[] = {{{rows}}};"
+    yield f"static void {entry.name}_measure(const int64_t *sizes, size_t *bytes) {{"
+    for number, parameter in enumerate(parameters_of(nest_of(entry.kernel))):
+        factors = [*_extents(entry, parameter), str(byte_width(parameter.dtype))]
+        yield f"  bytes[{number}] = (size_t)({'*'.join(factors)});"
+    yield "}"
+
+
+def _extents(entry: PlannedEntry, parameter: Parameter) -> list[str]:
+    """The extents of an array in C."""
+    extents = parameter.extents or [const(extent) for extent in parameter.shape]
+    return [_in_c(entry, extent) for extent in extents]
+
+
+def _in_c(entry: PlannedEntry, expression: Expr) -> str:
+    """An expression of an entry's sizes in C, with 64 bits."""
+
+    def spelled(atom: Lookup | Size, _place: Sequence[str]) -> str:
+        assert isinstance(atom, Size)
+        return f"sizes[{list(entry.sizes).index(atom.name)}]"
+
+    return f"({expression.render(str, '%', '/', spelled)})" if expression.terms else f"INT64_C({expression.constant})"
+
+
+def _refuses(entry: PlannedEntry) -> Iterator[str]:
+    """A function that tells whether an index is out of range."""
+    yield f"static int {entry.name}_refuses(const int64_t *sizes, void *const *arrays) {{"
+    yield "  (void)sizes;"
+    for number, parameter in enumerate(parameters_of(nest_of(entry.kernel))):
+        indices = parameter.indices
+        if parameter.name in entry.checked_indices and indices is not None:
+            last = _in_c(entry, indices.last)
+            least = f"-{last} - 1" if indices.outside is Outside.WRAP and not indices.low else str(indices.low)
+            kind = C_TYPES[indices.dtype]
+            yield f"  for (int64_t k = 0; k < {'*'.join(_extents(entry, parameter)) or '1'}; k++) {{"
+            yield f"    const int64_t index = ((const {kind} *)arrays[{number}])[k];"
+            yield f"    if (index < {least} || index > {last}) return 1;"
+            yield "  }"
+    yield "  return 0;"
+    yield "}"
+
+
+def _numbers(rows: Iterable[Iterable[object]]) -> str:
     return ", ".join(str(number) for row in rows for number in row) or "0"
 
 
-def _moving(chunk: PlannedEntry, row: PlannedEntry) -> list[bool]:
-    """Whether each array has rows: its shape then differs between the chunk kernel and the one-row kernel."""
-    return [one.shape != other.shape for one, other in zip(chunk.arrays, row.arrays, strict=True)]
-
-
-def _arrays(
-    entry: PlannedEntry, levels: Sequence[Level], programs: Programs, moving: Sequence[bool] | None
-) -> Iterator[str]:
-    """Bytes, bytes of a row, alignments of both variants, and use of each array."""
+def _arrays(entry: PlannedEntry, levels: Sequence[Level], programs: Programs) -> Iterator[str]:
+    """Bytes, alignments of both variants, and use of each array."""
     first = levels[0].name
     aligned = programs[entry.name, first, 0].alignments
     others = programs.get((entry.name, first, 1), programs[entry.name, first, 0]).alignments
-    count = next(iter(entry.sizes.values()), 1)
-    has_rows = moving or [False] * len(entry.arrays)
-    for array, most, least, moves in zip(entry.arrays, aligned, others, has_rows, strict=True):
-        size = prod(array.shape) * byte_width(array.dtype)
-        written = int(array.direction != "in")
-        yield f"{{{size}, {size // count if moves else 0}, {most - 1}, {least - 1}, {written}}}"
+    parameters = parameters_of(nest_of(entry.kernel))
+    for parameter, most, least in zip(parameters, aligned, others, strict=True):
+        size = prod(parameter.shape) * byte_width(parameter.dtype)
+        yield f"{{{size}, {most - 1}, {least - 1}, {int(parameter.written)}}}"
 
 
 def _function(operator: Operator, prefix: str) -> str:
@@ -190,5 +242,6 @@ def _function(operator: Operator, prefix: str) -> str:
         f"API int {prefix}_{operator.name}({parameters}) {{\n"
         f"  const int64_t sizes[] = {{{keys}}};\n"
         f"  void *const arrays[] = {{{pointers}}};\n"
-        f"  return pd_run((pd_handle *)handle, &{operator.name}_dispatch, sizes, arrays);\n}}\n"
+        f"  size_t bytes[{len(arrays)}];\n"
+        f"  return pd_run((pd_handle *)handle, &{operator.name}_dispatch, sizes, arrays, bytes);\n}}\n"
     )

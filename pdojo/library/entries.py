@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from math import prod
 
-from pdojo.backends.calling.arrays import parameters_of
+from pdojo.backends.calling.arrays import parameters_at, parameters_of
 from pdojo.backends.common.placement import plan_memory
 from pdojo.dialect.flow.program import Program
+from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.rules.validate import validate
-from pdojo.dialect.semantics.rounding import INTERFACE
+from pdojo.dialect.table import Outside
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError, UsageError
 from pdojo.kernels import Workload
-from pdojo.library.manifest import Array, Dispatch, entry_name, order_of
+from pdojo.kernels.workload import size_text
+from pdojo.library.manifest import Array, Sizes, entry_name, is_open, order_of
 from pdojo.library.naming import TAKEN, operator_problem
-from pdojo.library.rows import rows_problem
 from pdojo.library.sources import KernelSource, SizedKernel, given_source
-from pdojo.library.spec import LibrarySpec, OperatorSpec
+from pdojo.library.spec import MOST_ROWS, LibrarySpec, OperatorSpec
+from pdojo.passes.versions import advised_versions
 
 _GIB = 1 << 30
-MOST_ARRAYS = 32
-"""Most arrays of an operator that serves any number of rows (`PD_MOST_ARRAYS` in `runtime.h`)."""
+MEASURED = 1 << 28
+"""Most bytes of arrays at the greatest sizes of an entry whose program is timed, if calls choose sizes."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,10 @@ class PlannedEntry:
 
     name: str
     operator: str
-    sizes: Mapping[str, int]
+    sizes: Sizes
     kernel: KernelOp
     """The plain kernel."""
     arrays: tuple[Array, ...]
-    dispatch: Dispatch = "exact"
     is_tuned: bool = True
     """False for a kernel that is compiled without a move."""
     source: Workload | str | None = None
@@ -49,6 +50,17 @@ class PlannedEntry:
     def text(self) -> str:
         """The plain kernel in the notation."""
         return print_notation(self.kernel)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the program may be chosen by measurements, which take arrays of the greatest sizes."""
+        return self.is_tuned and (not is_open(self.sizes) or whole_bytes(self.kernel) <= MEASURED)
+
+    @property
+    def checked_indices(self) -> frozenset[str]:
+        """The arrays of indices that a call refuses if one is out of range."""
+        found = self.kernel.index_arrays().values()
+        return frozenset(each.name for each in found if each.outside is not Outside.CLAMP)
 
     @property
     def workload(self) -> Workload | None:
@@ -85,14 +97,14 @@ def entries_of(
     found += _small(_of_models(models, {*TAKEN, *(entry.operator for entry in found)}), most_bytes)
     if not found:
         raise spec.error("the library has no operators; add [[operators]] to its specification, or name a model")
-    return tuple(sorted(found, key=lambda entry: order_of(entry.operator, entry.dispatch, entry.sizes)))
+    return tuple(sorted(found, key=lambda entry: order_of(entry.operator, entry.sizes)))
 
 
 def _small(entries: Iterable[PlannedEntry], most_bytes: int | None) -> list[PlannedEntry]:
     """The entries. Raises UsageError if the arrays of one take more bytes."""
     found: list[PlannedEntry] = []
     for entry in entries:
-        size = sum(prod(array.shape) * INTERFACE[array.dtype].itemsize for array in entry.arrays)
+        size = array_bytes(entry.kernel, {size.name: size.low for size in entry.kernel.known_sizes().values()})
         if most_bytes is not None and size > most_bytes:
             raise UsageError(
                 f"the arrays of entry '{entry.name}' take {size / _GIB:.4g} GiB, and the check, which runs it, may use "
@@ -104,32 +116,56 @@ def _small(entries: Iterable[PlannedEntry], most_bytes: int | None) -> list[Plan
 
 def _entries(spec: OperatorSpec, source: KernelSource) -> Iterator[PlannedEntry]:
     """The entries of an operator for all its element types."""
-    if not spec.shapes and not spec.plain and source.declared:
+    rows = _rows(spec, source)
+    for dtype in spec.dtypes or (None,):
+        made = [(_sized(source, sizes, dtype), is_tuned) for sizes, is_tuned in rows]
+        for sized in [sized for sized, is_tuned in made if is_tuned]:
+            made += [(_sized(source, {**sized.sizes, **part}, dtype), True) for part in _parts(sized.kernel)]
+        operator, seen = _operator(spec.name or source.title, made[0][0]), list[Sizes]()
+        for sized, is_tuned in made:
+            if sized.sizes not in seen:
+                seen.append(sized.sizes)
+                yield _entry(operator, sized, is_tuned=is_tuned)
+
+
+def _rows(spec: OperatorSpec, source: KernelSource) -> list[tuple[Sizes, bool]]:
+    """The sizes of an operator, each with whether its program is tuned. Raises UsageError."""
+    if not spec.shapes and not spec.plain and not all(isinstance(size, range) for size in source.declared.values()):
         raise UsageError(f"key 'shapes': missing; write numbers separated by x: {'x'.join(source.declared)}")
     for shapes in (spec.shapes, spec.plain):
         if len(set(shapes)) < len(shapes):
             raise UsageError("a shape is listed twice")
-    for dtype in spec.dtypes or (None,):
-        rows = [(source.sizes(shape), True) for shape in spec.shapes] + [(source.sizes(s), False) for s in spec.plain]
-        if not source.declared:
-            rows = [(dict[str, int](), True)]
-        listed = [tuple(sizes.values()) for sizes, _ in rows]
-        twice = next((each for each in listed if listed.count(each) > 1), None)
-        if twice is not None:
-            raise UsageError(f"the sizes {'x'.join(map(str, twice))} are listed twice")
-        made = [(_sized(source, sizes, dtype), is_tuned) for sizes, is_tuned in rows]
-        operator = _operator(spec.name or source.title, made[0][0])
-        yield from (_entry(operator, each, "exact", is_tuned=is_tuned) for each, is_tuned in made)
-        if spec.rows:
-            yield from _row_entries(spec.rows, operator, source, dtype, [each for each, _ in made])
+    rows: list[tuple[Sizes, bool]] = [(source.sizes(shape), True) for shape in spec.shapes]
+    rows += [(source.sizes(shape), False) for shape in spec.plain]
+    rows = rows or [(source.declared, True)]
+    listed = [tuple(sizes.values()) for sizes, _ in rows]
+    twice = next((each for each in listed if listed.count(each) > 1), None)
+    if twice is not None:
+        raise UsageError(f"the sizes {'x'.join(map(size_text, twice))} are listed twice")
+    if not spec.rows:
+        return rows
+    if not source.declared:
+        raise UsageError(f"key 'rows': '{source.title}' has fixed sizes")
+    first = next(iter(source.declared))
+    return rows + [({**sizes, first: range(1, MOST_ROWS + 1)}, True) for sizes, _ in rows]
 
 
-def _sized(source: KernelSource, sizes: Mapping[str, int], dtype: str | None) -> SizedKernel:
+def _parts(kernel: KernelOp) -> Iterator[Sizes]:
+    """Parts of the ranges of sizes that have programs of their own: those that are better there, or can be measured."""
+    advised = advised_versions(kernel, host())
+    for nest in () if advised is None else advised.nests[:-1]:
+        yield {size.name: range(size.low, size.high + 1, size.step) for size in nest.sizes.values()}
+    ranges = halved(kernel, lambda values: array_bytes(kernel, values) <= MEASURED)
+    if array_bytes(kernel, {name: each[-1] for name, each in ranges.items()}) <= MEASURED:
+        yield ranges
+
+
+def _sized(source: KernelSource, sizes: Sizes, dtype: str | None) -> SizedKernel:
     """The plain kernel at sizes. Raises UsageError, which names them."""
     try:
         return source.at(sizes, dtype)
     except PdojoError as error:
-        place = " ".join(filter(None, ("x".join(map(str, sizes.values())), dtype)))
+        place = " ".join(filter(None, ("x".join(map(size_text, sizes.values())), dtype)))
         raise UsageError(f"{place}: {error}" if place else str(error)) from None
 
 
@@ -142,42 +178,54 @@ def _operator(name: str, kernel: SizedKernel) -> str:
     return named.lower()
 
 
-def _row_entries(
-    rows: int, operator: str, source: KernelSource, dtype: str | None, made: Sequence[SizedKernel]
-) -> Iterator[PlannedEntry]:
-    """The chunk kernels and the one-row kernels of an operator: a pair for all other sizes that its shapes have."""
-    if not source.declared:
-        raise UsageError(f"key 'rows': '{source.title}' has fixed sizes")
-    first = next(iter(source.declared))
-    for others in dict.fromkeys(tuple(each.sizes.items())[1:] for each in made):
-        problem = rows_problem(lambda count, fixed=others: source.at({first: count, **dict(fixed)}, dtype).kernel)
-        if problem is not None:
-            raise UsageError(f"key 'rows': the rows of '{source.title}' are not independent: {problem}")
-        dispatches: tuple[tuple[int, Dispatch], ...] = ((rows, "chunk"), (1, "row"))
-        for count, dispatch in dispatches:
-            yield _entry(operator, source.at({first: count, **dict(others)}, dtype), dispatch)
-
-
-def _entry(operator: str, sized: SizedKernel, dispatch: Dispatch, *, is_tuned: bool = True) -> PlannedEntry:
-    name = entry_name(operator, sized.sizes.values(), dispatch)
+def _entry(operator: str, sized: SizedKernel, *, is_tuned: bool = True) -> PlannedEntry:
+    name = entry_name(operator, sized.sizes)
     validate(Program(sized.kernel, host()))
     nest = nest_of(sized.kernel)
     if strided := [p.name for p in parameters_of(nest) if p.strides]:
         raise UsageError(f"'{operator}': '{strided[0]}' is strided, and libraries take dense arrays")
-    arrays = tuple(Array(p.name, p.dtype, p.shape, p.intent.value) for p in parameters_of(nest))
-    if dispatch != "exact" and len(arrays) > MOST_ARRAYS:
-        raise UsageError(f"key 'rows': '{operator}' has {len(arrays)} arrays, and rows are for at most {MOST_ARRAYS}")
     if not is_tuned:
         # A plain kernel has no move that could make a buffer fit.
         plan_memory(nest)
-    return PlannedEntry(name, operator, sized.sizes, sized.kernel, arrays, dispatch, is_tuned, sized.source)
+    return PlannedEntry(name, operator, sized.sizes, sized.kernel, arrays_of(sized.kernel), is_tuned, sized.source)
+
+
+def arrays_of(kernel: KernelOp) -> tuple[Array, ...]:
+    """The interface of a kernel as manifests have it."""
+    rows = [
+        (p, [e.constant if e.is_constant else e.render(str) for e in p.extents]) for p in parameters_of(nest_of(kernel))
+    ]
+    return tuple(Array(p.name, p.dtype, tuple(extents) or p.shape, p.intent.value) for p, extents in rows)
+
+
+def array_bytes(kernel: KernelOp, values: Mapping[str, int]) -> int:
+    """Bytes of the interface arrays of a kernel for values of its sizes."""
+    parameters = parameters_at(parameters_of(nest_of(kernel)), values)
+    return sum(prod(p.shape) * byte_width(p.dtype) for p in parameters)
+
+
+def halved(kernel: KernelOp, fits: Callable[[Mapping[str, int]], bool]) -> dict[str, range]:
+    """The ranges of a kernel's sizes, the widest halved until the greatest values fit, or none has two values."""
+    ranges = {size.name: range(size.low, size.high + 1, size.step) for size in kernel.known_sizes().values()}
+    while not fits({name: each[-1] for name, each in ranges.items()}):
+        wide = max(ranges, key=lambda name: len(ranges[name]), default="")
+        if not wide or len(ranges[wide]) == 1:
+            break
+        ranges[wide] = ranges[wide][: (len(ranges[wide]) + 1) // 2]
+    return ranges
+
+
+def whole_bytes(kernel: KernelOp) -> int:
+    """Bytes of the interface arrays of a kernel at its greatest sizes."""
+    return array_bytes(kernel, {size.name: size.high for size in kernel.known_sizes().values()})
 
 
 def _of_models(models: Iterable[tuple[str, KernelOp]], taken: set[str]) -> Iterator[PlannedEntry]:
     """An operator without size arguments for every different kernel of models."""
     seen: set[str] = set()
     for _, kernel in models:
-        sized = given_source(kernel).at({}, None)
+        source = given_source(kernel)
+        sized = source.at(source.declared, None)
         text = print_notation(sized.kernel)
         if text in seen:
             continue
@@ -187,5 +235,4 @@ def _of_models(models: Iterable[tuple[str, KernelOp]], taken: set[str]) -> Itera
         while name in taken:
             name, number = f"{base}_{number}", number + 1
         taken.add(name)
-        entry = _entry(name, sized, "exact")
-        yield replace(entry, source=text)
+        yield _entry(name, sized)

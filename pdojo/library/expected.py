@@ -36,8 +36,6 @@ class Expected:
 
     plain: KernelOp
     seed: int
-    whole: Expected | None = None
-    """The kernel for more rows whose inputs without rows this one shares; None if there is none."""
     _known: dict[str, tuple[Arrays, Arrays]] = field(default_factory=dict[str, tuple[Arrays, Arrays]])
 
     @cached_property
@@ -72,20 +70,12 @@ class Expected:
             inputs = random_inputs(self.parameters, self.seed)
             if content == "special":
                 inputs = {p.name: _special(inputs[p.name], p, self.seed) for p in self.parameters if p.name in inputs}
-            inputs |= self._shared(content)
             self._known[content] = inputs, self._results(inputs)
         return self._known[content]
 
     def difference(self, results: Arrays, content: Content) -> str | None:
         """A message about the first wrong element of the results; None if all are right."""
         return compare_all(self.parameters, results, self.of(content)[1], self.rounding)[1]
-
-    def _shared(self, content: Content) -> Arrays:
-        """The inputs of the kernel for more rows that have the same shape here."""
-        if self.whole is None:
-            return {}
-        shapes = {p.name: p.shape for p in self.parameters}
-        return {name: array for name, array in self.whole.of(content)[0].items() if array.shape == shapes[name]}
 
     def _results(self, inputs: Arrays) -> Arrays:
         if self.is_interpreted:

@@ -12,6 +12,7 @@ from pdojo.backends.c.spelling import C_TYPES
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Access
+from pdojo.kernels.workload import size_text
 from pdojo.library.entries import PlannedEntry
 from pdojo.library.naming import licence_line
 from pdojo.library.spec import LibrarySpec
@@ -28,6 +29,7 @@ CODES = {
     "THREADS": "the system refuses to start a thread",
     "LEVEL": "the processor runs no level of the library, or not the named one",
     "ARGUMENT": "the number of threads is not from 0 to 4096",
+    "INDICES": "an index is outside of its range",
 }
 """Return codes, keyed by their names without the prefix, in the order of `runtime.h`."""
 
@@ -48,11 +50,9 @@ class Operator:
 
     name: str
     entries: Sequence[PlannedEntry]
-    """The exact entries sorted by sizes, then the chunk kernels, then the one-row kernels."""
-
-    def of(self, dispatch: str) -> list[PlannedEntry]:
-        """The entries of a kind of dispatch."""
-        return [entry for entry in self.entries if entry.dispatch == dispatch]
+    """The entries, first those with constant sizes, sorted by them, then the others, in the order in which a call tries
+    them.
+    """
 
     @property
     def first(self) -> PlannedEntry:
@@ -139,14 +139,9 @@ def _declared(operator: Operator, prefix: str) -> str:
     """The declaration of an operator, with its sizes and arrays in a comment."""
     parameters, sizes, names = operator.parameters(prefix)
     lines = [operator.name]
-    listed = ["x".join(map(str, entry.sizes.values())) for entry in operator.of("exact")]
     if sizes:
+        listed = ["x".join(map(size_text, entry.sizes.values())) for entry in operator.entries]
         lines.append(f"{' x '.join(sizes)}: {_folded(listed)}")
-    rest = ["x".join(map(str, list(entry.sizes.values())[1:])) for entry in operator.of("row")]
-    if rest:
-        lines.append(
-            f"any {sizes[0]} with {' x '.join(sizes[1:])}: {_folded(rest)}" if sizes[1:] else f"any {sizes[0]}"
-        )
     uses = {"in": "read", "inout": "read and written", "out": "written"}
     for array, name in zip(operator.first.arrays, names, strict=True):
         shape = "" if sizes else " " + "x".join(map(str, array.shape))

@@ -152,5 +152,5 @@ def _function(stem: str, operator: str, group: Sequence[LoadedEntry], first: int
     yield f"  return found < 0 ? 0 : programs[{first} + found].workspace;\n}}\n"
 
 
-def _numbers(values: Iterable[int]) -> str:
+def _numbers(values: Iterable[object]) -> str:
     return ", ".join(map(str, values)) or "0"

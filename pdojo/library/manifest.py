@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from math import prod
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
+from pdojo.errors import UsageError
 from pdojo.files import read_bytes
+from pdojo.kernels.workload import size_of, size_text
 from pdojo.library.paths import contents
 
 FORMAT = "pdojo library"
-VERSION = 1
+VERSION = 2
 MANIFEST = "manifest.json"
 LARGEST = 1 << 30
 """Most bytes of a file of a library."""
-Dispatch = Literal["exact", "chunk", "row"]
+Sizes: TypeAlias = Mapping[str, int | range]
+"""Values of an operator's size arguments, in their order; a range for one that calls choose."""
 ALIGNED, UNALIGNED = 64, 1
 """Alignments of the two variants: of a cache line, and of the elements."""
 
@@ -29,7 +33,8 @@ class Array:
     name: str
     dtype: str
     """Element type in notation: `f32`, `bf16`, `i8`."""
-    shape: tuple[int, ...]
+    shape: tuple[int | str, ...]
+    """Extents: numbers, or expressions of the sizes that calls choose: `N`, `(H+2)//2`."""
     direction: Literal["in", "inout", "out"]
 
 
@@ -61,15 +66,13 @@ class Entry:
     """Unique name in the library: `softmax_f32_24576x512`."""
     operator: str
     """The C function without the library's prefix: `softmax_f32`."""
-    sizes: Mapping[str, int]
-    """Values of the operator's size arguments, in their order; empty for a kernel with fixed sizes."""
+    sizes: Sizes
+    """Values of the operator's size arguments, in their order; `1..4096` or `8..2048/8` for those that calls choose."""
     arrays: tuple[Array, ...]
     numerics: tuple[str, ...]
     """Classes of rounding changes that the kernel permits."""
     kernel: str
     """Path of the plain kernel, relative to the library's folder."""
-    dispatch: Dispatch
-    """`exact`: serves its sizes; `chunk`, `row`: part of an operator that serves any size of dimension 0."""
     variants: tuple[Variant, ...]
 
 
@@ -111,7 +114,8 @@ class Manifest:
 
     def text(self) -> str:
         """The manifest as JSON; the same facts give the same bytes."""
-        return json.dumps({"format": FORMAT, "format_version": VERSION, **asdict(self)}, indent=2) + "\n"
+        facts = {"format": FORMAT, "format_version": VERSION, **asdict(self)}
+        return json.dumps(facts, indent=2, default=size_text) + "\n"
 
 
 def triple_of(architecture: str) -> str:
@@ -148,15 +152,21 @@ def _listed(folder: Path) -> list[tuple[str, str | None]]:
     return sorted(((path, fault) for path, fault in contents(folder) if path != MANIFEST), key=lambda each: each[0])
 
 
-def order_of(operator: str, dispatch: Dispatch, sizes: Mapping[str, int]) -> tuple[str, int, tuple[int, ...]]:
-    """The key by which entries are sorted."""
-    return operator, ("exact", "chunk", "row").index(dispatch), tuple(sizes.values())
+def order_of(operator: str, sizes: Sizes) -> tuple[str, int, tuple[tuple[int, int, int], ...]]:
+    """The key by which entries are sorted: those that serve fewer sizes first. A call runs the first that serves it."""
+    ranges = [range(size, size + 1) if isinstance(size, int) else size for size in sizes.values()]
+    return operator, prod(map(len, ranges)), tuple((each.start, each[-1] if each else 0, each.step) for each in ranges)
 
 
-def entry_name(operator: str, sizes: Iterable[int], dispatch: Dispatch) -> str:
-    """The name of an entry: `softmax_f32_64x512`, `softmax_f32_32x512_chunk`."""
-    shape = "x".join(map(str, sizes))
-    return "_".join(part for part in (operator, shape, "" if dispatch == "exact" else dispatch) if part)
+def is_open(sizes: Sizes) -> bool:
+    """Whether calls choose a size."""
+    return any(isinstance(size, range) for size in sizes.values())
+
+
+def entry_name(operator: str, sizes: Sizes) -> str:
+    """The name of an entry: `softmax_f32_64x512`, `softmax_f32_1to4096x8to512by8`."""
+    shape = "x".join(size_text(size).replace("..", "to").replace("/", "by") for size in sizes.values())
+    return f"{operator}_{shape}" if shape else operator
 
 
 def kernel_path(entry: str) -> str:
@@ -182,6 +192,14 @@ def machine_path(level: str) -> str:
 def _variant_from_json(data: Mapping[str, Any]) -> Variant:
     values: dict[str, Any] = {**data, "workspace": tuple(data["workspace"])}
     return Variant(**values)
+
+
+def _range(text: str) -> range:
+    """The inverse of `size_text` for a range. Raises UsageError for another text."""
+    found = size_of(text)
+    if isinstance(found, int) or size_text(found) != text:
+        raise UsageError(f"'{text}' is no range of sizes")
+    return found
 
 
 def device_from_json(data: Mapping[str, Any]) -> DeviceProgram:
@@ -211,8 +229,10 @@ def _fault(file: Path, wanted: str | None) -> str | None:
 
 
 def entry_from_json(data: Mapping[str, Any]) -> Entry:
-    """The inverse of `asdict`. Raises KeyError or TypeError for other data."""
+    """The inverse of `asdict`. Raises KeyError or TypeError for other data, UsageError for a text that is no size."""
     arrays = tuple(Array(a["name"], a["dtype"], tuple(a["shape"]), a["direction"]) for a in data["arrays"])
     variants = tuple(map(_variant_from_json, data["variants"]))
-    values: dict[str, Any] = {**data, "arrays": arrays, "numerics": tuple(data["numerics"]), "variants": variants}
+    sizes = {name: _range(size) if isinstance(size, str) else size for name, size in data["sizes"].items()}
+    lists = {"arrays": arrays, "numerics": tuple(data["numerics"]), "variants": variants}
+    values: dict[str, Any] = {**data, **lists, "sizes": sizes}
     return Entry(**values)

@@ -4,8 +4,10 @@ only.
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
+from collections.abc import Iterable
 
 from pdojo.errors import UsageError
 from pdojo.library.paths import shown
@@ -18,6 +20,12 @@ _RELEASE = re.compile(r"[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}(?:[-+][0-9A-Za-z.-]{1
 _VERSION = re.compile(r"(\d+\.\d+\.\d+)(?:-(alpha|beta|a|b|rc)\.?(\d+))?(?:\+([0-9A-Za-z.-]+))?")
 """A semantic version that Python knows in another form (PEP 440, appendix B)."""
 _SPDX = re.compile(r"[A-Za-z0-9(][A-Za-z0-9.+() -]{0,199}")
+_EXTENT = re.compile(r"[A-Za-z0-9_+*/%()-]{1,200}")
+_ARITHMETIC = (
+    *(ast.BinOp, ast.UnaryOp, ast.Name, ast.Load, ast.Constant),
+    *(ast.Add, ast.Sub, ast.USub, ast.Mult, ast.FloorDiv, ast.Mod),
+)
+"""The nodes of expressions of sizes."""
 _HEADERS = frozenset(
     "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic "
     "stdbit stdbool stdckdint stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar "
@@ -69,6 +77,19 @@ def version_problem(version: str) -> str | None:
 def licence_problem(licence: str) -> str | None:
     """The reason why a text is no licence of a library; None if it is one."""
     return None if _SPDX.fullmatch(licence) else f"{shown(licence)} is no SPDX expression, such as Apache-2.0"
+
+
+def extent_problem(extent: int | str, sizes: Iterable[str]) -> str | None:
+    """The reason why no array has an extent, in which `sizes` may appear; None if it is one."""
+    text = str(extent)
+    try:
+        nodes = list(ast.walk(ast.parse(text, mode="eval").body)) if _EXTENT.fullmatch(text) else []
+    except SyntaxError:
+        nodes = []
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    numbers = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    is_one = all(isinstance(node, _ARITHMETIC) for node in nodes) and all(type(each) is int for each in numbers)
+    return None if nodes and is_one and names.issubset(sizes) else f"{shown(text)} is no extent"
 
 
 def licence_line(licence: str) -> str:

@@ -13,6 +13,10 @@ from pdojo.dialect.names import symbol
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
+from pdojo.errors import LoweringError
+
+LARGEST = 1 << 46
+"""Most bytes of workspace: processors have 47 bits of addresses for programs."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ def compile_program(kernel: KernelOp, machine: Machine, name: str) -> CompiledPr
     named.properties["sym_name"] = StringAttr(name)
     made = described_object(named, machine)
     plan = plan_memory(nest_of(named))
+    if max(plan.shared_bytes, plan.thread_bytes) > LARGEST:
+        raise LoweringError("its temporaries take more than 2^46 bytes at its greatest sizes")
     return CompiledProgram(made.code, symbol(name), plan.shared_bytes, plan.thread_bytes, made.is_parallel)
 
 

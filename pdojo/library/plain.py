@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pdojo.backends.calling.arrays import parameters_of
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 from pdojo.files import read_text
+from pdojo.kernels.workload import size_text
+from pdojo.library.entries import arrays_of
 from pdojo.library.manifest import Entry
 from pdojo.library.paths import inside
 
@@ -28,10 +28,15 @@ def plain_kernel(folder: Path, entry: Entry) -> KernelOp:
 
 def interface_fault(entry: Entry, plain: KernelOp) -> str | None:
     """A difference between the entry in the manifest and its plain kernel; None if there is none."""
-    found = [f"{p.intent.value} {p.name} {p.dtype} {list(p.shape)}" for p in parameters_of(nest_of(plain))]
-    listed = [f"{a.direction} {a.name} {a.dtype} {list(a.shape)}" for a in entry.arrays]
+    found, listed = (
+        [f"{a.direction} {a.name} {a.dtype} {list(a.shape)}" for a in each] for each in (arrays_of(plain), entry.arrays)
+    )
     if found != listed:
         return f"the kernel has the arrays {', '.join(found)}, and the manifest lists {', '.join(listed)}"
+    open_ = {name: size_text(range(s.low, s.high + 1, s.step)) for name, s in plain.known_sizes().items()}
+    sizes = {name: size_text(size) for name, size in entry.sizes.items() if name in open_ or isinstance(size, range)}
+    if open_ != sizes:
+        return f"the kernel has the sizes {open_}, and the manifest lists {sizes}"
     permitted, said = sorted(n.value for n in plain.permitted), sorted(entry.numerics)
     if permitted != said:
         return f"the kernel has the numerics {' '.join(permitted)}, and the manifest lists {' '.join(said)}"

@@ -179,13 +179,13 @@ class ProgramMaker:
     def _kind(self, job: Job) -> str:
         if not job.entry.is_tuned:
             return "plain"
-        is_measured = job.level.is_measured and job.align == ALIGNED
+        is_measured = job.level.is_measured and job.entry.is_timed and job.align == ALIGNED
         return MEASURED if is_measured and not self._chooser.is_known(job.entry, job.level) else "pass"
 
     def _key(self, job: Job) -> str:
         """A digest of everything except the database that determines a program."""
-        facts = (job.entry.text, job.entry.is_tuned, job.entry.dispatch, job.level.text(self._spec.name), job.align)
-        plan = self._spec.tuning.text if job.level.is_measured else "pass"
+        facts = (job.entry.text, job.entry.is_tuned, job.level.text(self._spec.name), job.align)
+        plan = self._spec.tuning.text if job.level.is_measured and job.entry.is_timed else "pass"
         return digest(repr((*facts, plan, self._spec.prefix, _versions())).encode())
 
 

@@ -142,7 +142,7 @@ class Rebuild:
 
 def _planned(replayed: Replayed) -> PlannedEntry:
     entry = replayed.entry
-    return PlannedEntry(entry.name, entry.operator, entry.sizes, replayed.plain, entry.arrays, entry.dispatch)
+    return PlannedEntry(entry.name, entry.operator, entry.sizes, replayed.plain, entry.arrays)
 
 
 def _facts(entry: Entry, variant: Variant, facts: Mapping[str, object]) -> Iterator[Finding]:

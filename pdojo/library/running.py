@@ -10,24 +10,30 @@ import ctypes
 import json
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from random import Random
 from secrets import randbits
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pdojo.backends.calling.arrays import Parameter
 from pdojo.backends.measure.arrays import poison
 from pdojo.backends.measure.guarded import GuardedArray, GuardPlacement
+from pdojo.dialect.affine import Size
 from pdojo.dialect.attributes import Intent
+from pdojo.dialect.notation.bound import bound
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.semantics.oracle.instances import count_instances
 from pdojo.dialect.semantics.rounding import INTERFACE
+from pdojo.dialect.sizes import probes, spelled
+from pdojo.dialect.view.build import nest_of
 from pdojo.library.client.runtime import Library
-from pdojo.library.expected import Arrays, Content, Expected
-from pdojo.library.manifest import Entry, Manifest
+from pdojo.library.entries import array_bytes, halved
+from pdojo.library.expected import Content, Expected
+from pdojo.library.manifest import Entry, Manifest, is_open
 from pdojo.library.plain import plain_kernel
 from pdojo.library.schema import read_manifest
 
@@ -39,6 +45,10 @@ PLACEMENTS = (
     GuardPlacement("before", 1, odd=True),
     GuardPlacement("behind", 1, odd=True),
 )
+BETWEEN = 2
+"""Random sizes of an entry whose sizes calls choose."""
+MOST_BYTES, MOST_INSTANCES = 1 << 26, 1 << 19
+"""Most bytes of arrays and statement instances of its calls: enough for threads, and a part of a second."""
 CONTENTS: tuple[Content, ...] = ("random", "special")
 
 
@@ -47,65 +57,66 @@ class Case:
     """A call of an entry, or several at once."""
 
     entry: Entry
+    sizes: Mapping[str, int]
+    """The values of all size arguments."""
     level: str
     content: Content
     placement: GuardPlacement
     threads: int
     callers: int = 1
-    rest: Entry | None = None
-    """The one-row entry; then the call has rows for two chunks and some more. None: the call has the entry's sizes."""
 
     def __str__(self) -> str:
         contents = "random inputs" if self.content == "random" else "inputs with NaN and infinities"
         at_once = f", {self.callers} callers at once" if self.callers > 1 else ""
-        rows = "" if self.rest is None else ", two chunks and single rows"
+        sizes = f"{spelled(self.sizes)}, " if is_open(self.entry.sizes) else ""
         threads = f"{self.threads} thread{'s' * (self.threads > 1)}"
-        return f"level {self.level}, {contents}, {self.placement}, {threads}{at_once}{rows}"
+        return f"{sizes}level {self.level}, {contents}, {self.placement}, {threads}{at_once}"
 
 
-def cases_of(manifest: Manifest, levels: Sequence[str]) -> list[Case]:
-    """All cases of a library at some of its levels, entry by entry."""
+def cases_of(folder: Path, manifest: Manifest, levels: Sequence[str]) -> list[Case]:
+    """All cases of the library in a folder at some of its levels, entry by entry."""
     found: list[Case] = []
     for entry in manifest.entries:
-        found += [Case(entry, *each) for each in product(levels, CONTENTS, PLACEMENTS, (1, 2))]
-        found += [Case(entry, level, "random", PLACEMENTS[3], 2, CALLERS) for level in levels]
-        if entry.dispatch == "chunk":
-            row = next(e for e in manifest.entries if e.dispatch == "row" and _is_row_of(e, entry))
-            found += [Case(entry, *each, PLACEMENTS[3], 2, rest=row) for each in product(levels, CONTENTS)]
+        for sizes in called_sizes(entry, plain_kernel(folder, entry)):
+            found += [Case(entry, sizes, *each) for each in product(levels, CONTENTS, PLACEMENTS, (1, 2))]
+            found += [Case(entry, sizes, level, "random", PLACEMENTS[3], 2, CALLERS) for level in levels]
     return found
 
 
-def _is_row_of(row: Entry, chunk: Entry) -> bool:
-    return row.operator == chunk.operator and all(
-        one.shape[1:] == other.shape[1:] for one, other in zip(row.arrays, chunk.arrays, strict=True)
-    )
+def called_sizes(entry: Entry, plain: KernelOp) -> list[dict[str, int]]:
+    """The sizes of an entry's calls, equal for equal entries: ends of its ranges, and sizes between them.
 
+    The greatest ones are less than those of the ranges where a call would take long.
+    """
 
-@dataclass(frozen=True)
-class Piece:
-    """Rows of a call that a plain kernel computes."""
+    def is_small(values: Mapping[str, int]) -> bool:
+        kernel = bound(plain, values)
+        return array_bytes(kernel, {}) <= MOST_BYTES and count_instances(nest_of(kernel)) <= MOST_INSTANCES
 
-    expected: Expected
-    start: int
-    stop: int
+    ranges = halved(plain, is_small)
+    random = Random(entry.name)
+    sizes = [Size(name, each[0], each[-1], each.step) for name, each in ranges.items()]
+    calls = [*probes(sizes), *({name: random.choice(each) for name, each in ranges.items()} for _ in range(BETWEEN))]
+    constant = {name: size for name, size in entry.sizes.items() if isinstance(size, int)}
+    found = [{name: {**constant, **call}[name] for name in entry.sizes} for call in calls]
+    return [values for k, values in enumerate(found) if values not in found[:k]]
 
 
 class Runner:
-    """Runs cases; keeps the expected results of the latest entries."""
+    """Runs cases; keeps the expected results of the latest ones."""
 
     def __init__(self, folder: Path, library: Library) -> None:
         self._folder = folder
         self._library = library
-        self._expected: dict[str, Expected] = {}
-        self._rows: dict[Expected, Expected] = {}
+        self._latest: tuple[object, Expected] | None = None
 
     def run(self, case: Case) -> str | None:
         """A message about the first fault of a case; None if all results are right."""
-        own = self._expected_of(case.entry)
+        own = self._expected_of(case)
         if case.content not in own.contents:
             return None
         if case.callers == 1:
-            return self._calls(case, self._pieces(case, own), 1, lambda: None)
+            return self._calls(case, own, 1, lambda: None)
         # Two sets of inputs: callers that shared memory would mix their results.
         other = Expected(own.plain, randbits(32))
         for each in (own, other):
@@ -115,7 +126,7 @@ class Runner:
 
         def call(expected: Expected) -> None:
             try:
-                fault = self._calls(case, self._pieces(case, expected), CALLS, together.wait)
+                fault = self._calls(case, expected, CALLS, together.wait)
             except threading.BrokenBarrierError:
                 return
             except Exception as error:  # noqa: BLE001  # the fault of another thread is reported by this one
@@ -131,38 +142,23 @@ class Runner:
             caller.join()
         return next(iter(faults), None)
 
-    def _expected_of(self, entry: Entry) -> Expected:
-        if entry.name not in self._expected:
-            while len(self._expected) > 1:
-                del self._expected[next(iter(self._expected))]
-            self._expected[entry.name] = Expected(plain_kernel(self._folder, entry), randbits(32))
-        return self._expected[entry.name]
+    def _expected_of(self, case: Case) -> Expected:
+        """The plain kernel for the sizes of a case."""
+        key = case.entry.name, tuple(case.sizes.values())
+        if self._latest is None or self._latest[0] != key:
+            plain = plain_kernel(self._folder, case.entry)
+            values = {name: case.sizes[name] for name in plain.known_sizes()}
+            self._latest = key, Expected(bound(plain, values), randbits(32))
+        return self._latest[1]
 
-    def _row_of(self, row: Entry, chunk: Expected) -> Expected:
-        """The one-row kernel with the chunk's inputs that have no rows."""
-        if chunk not in self._rows:
-            self._rows = {chunk: Expected(plain_kernel(self._folder, row), randbits(32), chunk)}
-        return self._rows[chunk]
-
-    def _pieces(self, case: Case, own: Expected) -> list[Piece]:
-        """The rows of a call, each with the plain kernel that computes them."""
-        if case.rest is None:
-            return [Piece(own, 0, 0)]
-        both = zip(case.entry.sizes.values(), case.rest.sizes.values(), strict=True)
-        rows = next(chunk for chunk, row in both if chunk != row)
-        row = self._row_of(case.rest, own)
-        singles = [Piece(row, 2 * rows + k, 2 * rows + k + 1) for k in range(min(3, rows - 1))]
-        return [Piece(own, 0, rows), Piece(own, rows, 2 * rows), *singles]
-
-    def _calls(self, case: Case, pieces: Sequence[Piece], calls: int, ready: Callable[[], object]) -> str | None:
+    def _calls(self, case: Case, expected: Expected, calls: int, ready: Callable[[], object]) -> str | None:
         """Call with a handle of its own; returns a message about a fault. `ready` is called before each call."""
-        parameters = pieces[0].expected.parameters
-        sizes = self._sizes(case, pieces)
+        parameters, sizes = expected.parameters, [*case.sizes.values()]
         kinds = [ctypes.c_void_p, *[ctypes.c_int64] * len(sizes), *[ctypes.c_void_p] * len(parameters)]
         function = self._library.function(case.entry.operator, ctypes.c_int, *kinds)
         handle = self._library.new_handle(case.threads, case.level)
         for _ in range(calls):
-            arrays = [self._array(p, pieces, case) for p in parameters]
+            arrays = [_array(p, expected, case) for p in parameters]
             ready()
             code = function(handle.pointer, *sizes, *(each.array.ctypes.data for each in arrays))
             if code:
@@ -172,45 +168,22 @@ class Runner:
                 if damage is not None:
                     return damage
             results = {p.name: each.array for p, each in zip(parameters, arrays, strict=True) if p.written}
-            wrong = _difference(results, pieces, case.content)
+            wrong = expected.difference(results, case.content)
             if wrong is not None:
                 return f"wrong result: {wrong}"
         return None
 
-    def _sizes(self, case: Case, pieces: Sequence[Piece]) -> list[int]:
-        """The size arguments; a size that differs between chunk and row is the number of rows."""
-        if case.rest is None:
-            return list(case.entry.sizes.values())
-        both = zip(case.entry.sizes.values(), case.rest.sizes.values(), strict=True)
-        return [chunk if chunk == row else pieces[-1].stop for chunk, row in both]
 
-    def _array(self, parameter: Parameter, pieces: Sequence[Piece], case: Case) -> GuardedArray:
-        """An array of a call: inputs are filled and read-only, outputs are poisoned."""
-        one = next(p for p in pieces[-1].expected.parameters if p.name == parameter.name)
-        has_rows = one.shape != parameter.shape
-        shape = (pieces[-1].stop, *parameter.shape[1:]) if has_rows else parameter.shape
-        found = GuardedArray(shape, INTERFACE[parameter.dtype], case.placement)
-        if parameter.intent is Intent.OUT:
-            poison(found.array, parameter.dtype)
-            return found
-        for piece in pieces:
-            part = _rows(found.array, piece) if has_rows else found.array
-            part[...] = piece.expected.of(case.content)[0][parameter.name]
-        if parameter.intent is Intent.IN:
-            found.close_writing()
+def _array(parameter: Parameter, expected: Expected, case: Case) -> GuardedArray:
+    """An array of a call: inputs are filled and read-only, outputs are poisoned."""
+    found = GuardedArray(parameter.shape, INTERFACE[parameter.dtype], case.placement)
+    if parameter.intent is Intent.OUT:
+        poison(found.array, parameter.dtype)
         return found
-
-
-def _rows(array: NDArray[Any], piece: Piece) -> NDArray[Any]:
-    return array[piece.start : piece.stop] if piece.stop else array
-
-
-def _difference(results: Arrays, pieces: Sequence[Piece], content: Content) -> str | None:
-    for piece in pieces:
-        wrong = piece.expected.difference({name: _rows(a, piece) for name, a in results.items()}, content)
-        if wrong is not None:
-            return wrong if not piece.stop else f"in rows {piece.start} to {piece.stop - 1}: {wrong}"
-    return None
+    found.array[...] = expected.of(case.content)[0][parameter.name]
+    if parameter.intent is Intent.IN:
+        found.close_writing()
+    return found
 
 
 def _say(**message: object) -> None:
@@ -224,7 +197,7 @@ def main(arguments: Sequence[str]) -> None:
     manifest = read_manifest(folder)
     runner = Runner(folder, Library(library, manifest.prefix))
     with np.errstate(all="ignore"):
-        for number, case in list(enumerate(cases_of(manifest, levels)))[first:]:
+        for number, case in list(enumerate(cases_of(folder, manifest, levels)))[first:]:
             _say(case=number)
             fault = runner.run(case)
             if fault is not None:

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -23,7 +24,6 @@
 #define LINE 64
 #define STACK (4 << 20) /* bytes; the frames of a program have at most 1 MiB of arrays */
 #define SPINS 1000      /* looks at a value before a thread sleeps: less than 50 microseconds */
-#define ALONE (32 << 10) /* bytes of arrays below which one thread computes all rows */
 
 static inline void relax(void) {
 #if defined(__x86_64__)
@@ -303,6 +303,12 @@ PD_HIDDEN int pd_create(pd_handle **out, int threads, const char *level, const p
   return PD_OK;
 }
 
+static void drop_workspace(pd_handle *handle) {
+  if (handle->workspace_bytes > 0) munmap(handle->workspace, handle->workspace_bytes);
+  handle->workspace = NULL;
+  handle->workspace_bytes = 0;
+}
+
 PD_HIDDEN void pd_destroy(pd_handle *handle) {
   if (handle == NULL) return;
   /* The workers of a process stay behind when it is forked, perhaps with the lock in their hands. */
@@ -314,7 +320,7 @@ PD_HIDDEN void pd_destroy(pd_handle *handle) {
   }
   free(handle->workers);
   free(handle->records);
-  free(handle->workspace);
+  drop_workspace(handle);
   free(handle);
 }
 
@@ -330,6 +336,7 @@ PD_HIDDEN const char *pd_message(int code) {
     case PD_THREADS: return "the system refuses to start a thread";
     case PD_LEVEL: return "the processor runs no level of the library, or not the named one";
     case PD_ARGUMENT: return "the number of threads is not from 0 to 4096";
+    case PD_INDICES: return "an index is outside of its range";
     default: return "unknown code";
   }
 }
@@ -358,24 +365,18 @@ static int64_t find(const int64_t *table, int64_t count, int columns, const int6
 /* Workspace of at least so many bytes; 0 if there is not enough memory. */
 static int reserve(pd_handle *handle, size_t bytes) {
   if (bytes <= handle->workspace_bytes) return 1;
-  free(handle->workspace);
-  handle->workspace = NULL;
-  handle->workspace_bytes = 0;
-  if (posix_memalign(&handle->workspace, LINE, bytes) != 0) {
-    handle->workspace = NULL;
-    return 0;
-  }
+  drop_workspace(handle);
+  /* For the greatest sizes of a range; a call needs memory only for the part that it touches. */
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (memory == MAP_FAILED) return 0;
+  handle->workspace = memory;
   handle->workspace_bytes = bytes;
   return 1;
 }
 
-/* Bytes of an array in a call with `rows` rows; the table of a one-row kernel has the bytes of a row. */
-static inline size_t extent(const pd_array *array, int64_t rows) {
-  return array->row == 0 ? array->bytes : array->row * (size_t)rows;
-}
-
 /* A code for the arrays of a call; `aligned` tells whether the variant for aligned arrays may run. */
-static inline int check(const pd_array *array, int count, void *const *arrays, int64_t rows, int *aligned) {
+static inline int check(const pd_array *array, int count, void *const *arrays, const size_t *bytes, int *aligned) {
   uintptr_t low = 0, bad = 0;
   for (int k = 0; k < count; k++) {
     const uintptr_t place = (uintptr_t)arrays[k];
@@ -388,8 +389,7 @@ static inline int check(const pd_array *array, int count, void *const *arrays, i
   for (int k = 0; k < count; k++)
     for (int other = 0; other < k; other++) {
       const uintptr_t one = (uintptr_t)arrays[k], two = (uintptr_t)arrays[other];
-      if ((array[k].written || array[other].written) && one < two + extent(&array[other], rows) &&
-          two < one + extent(&array[k], rows))
+      if ((array[k].written || array[other].written) && one < two + bytes[other] && two < one + bytes[k])
         return PD_OVERLAP;
     }
   return PD_OK;
@@ -401,93 +401,57 @@ static inline int acquire(pd_handle *handle) {
 
 static inline void release(pd_handle *handle) { atomic_store_explicit(&handle->busy, 0, memory_order_release); }
 
-typedef struct {
-  pd_handle *handle;
-  const pd_operator *operation;
-  const pd_family *family;
-  void *const *arrays;
-  int64_t chunks, units;
-  size_t slot; /* bytes of workspace of a thread */
-  atomic_llong next;
-} pd_rows;
-
-/* Run a kernel on rows from `first` on, with the variant for aligned arrays if these rows are aligned. */
-static void run_rows(const pd_rows *job, const pd_entry *entry, int64_t first, void *workspace) {
-  const pd_operator *operation = job->operation;
-  void *arrays[PD_MOST_ARRAYS];
-  uintptr_t low = 0;
-  for (int k = 0; k < operation->arrays; k++) {
-    arrays[k] = (char *)job->arrays[k] + entry->arrays[k].row * (size_t)first;
-    low |= (uintptr_t)arrays[k] & entry->arrays[k].aligned;
+/* Whether sizes are in their ranges; 0 is, too, if the first multiple is. */
+static int serves(const pd_range *range, int columns, const int64_t *sizes) {
+  for (int k = 0; k < columns; k++) {
+    const int64_t step = range[k].step, low = range[k].low == step ? 0 : range[k].low;
+    if (sizes[k] < low || sizes[k] > range[k].high || (step > 1 && sizes[k] % step != 0)) return 0;
   }
-  const pd_variant *variants = entry->variants + 2 * job->handle->level;
-  operation->call(&variants[low != 0], arrays, workspace, 1);
+  return 1;
 }
 
-/* Take units until none is left: chunks first, then single rows. */
-static void take_rows(void *data) {
-  pd_rows *job = data;
-  const pd_family *family = job->family;
-  void *workspace = (char *)job->handle->workspace + job->slot * (size_t)self.number;
-  int64_t unit;
-  while ((unit = atomic_fetch_add(&job->next, 1)) < job->units) {
-    if (unit < job->chunks)
-      run_rows(job, &family->chunk, unit * family->rows, workspace);
-    else
-      run_rows(job, &family->row, job->chunks * family->rows + (unit - job->chunks), workspace);
-  }
-}
-
-static size_t slot_of(const pd_entry *entry, int level) {
-  size_t most = 0;
-  for (int k = 0; k < 2; k++) {
-    const pd_variant *variant = &entry->variants[2 * level + k];
-    const size_t bytes = variant->shared + variant->thread;
-    most = bytes > most ? bytes : most;
-  }
-  return (most + LINE - 1) / LINE * LINE;
-}
-
-static int call_rows(pd_handle *handle, const pd_operator *operation, const int64_t *sizes, void *const *arrays) {
-  const int64_t found = find(operation->family_sizes, operation->family_count, operation->columns - 1, sizes + 1);
-  const int64_t rows = sizes[0];
-  if (found < 0 || rows < 0) return PD_SIZES;
-  const pd_family *family = &operation->families[found];
-  const pd_array *described = family->row.arrays;
-  size_t bytes = 0;
-  for (int k = 0; k < operation->arrays; k++) {
-    if (described[k].row != 0 && (size_t)rows > PTRDIFF_MAX / described[k].row) return PD_SIZES;
-    bytes += extent(&described[k], rows);
-  }
-  if (rows == 0) return PD_OK;
-  int aligned;
-  const int code = check(described, operation->arrays, arrays, rows, &aligned);
-  if (code != PD_OK) return code;
-  const int64_t chunks = rows / family->rows, units = chunks + rows % family->rows;
-  const size_t of_chunk = slot_of(&family->chunk, handle->level), of_row = slot_of(&family->row, handle->level);
-  pd_rows job = {handle, operation, family, arrays, chunks, units, of_chunk > of_row ? of_chunk : of_row, 0};
-  const int team = bytes < ALONE ? 1 : units < handle->threads ? (int)units : handle->threads;
-  if (!acquire(handle)) return PD_BUSY;
-  const int reserved = reserve(handle, job.slot * (size_t)team);
-  if (reserved) run_team(handle, take_rows, &job, team);
-  release(handle);
-  return reserved ? PD_OK : PD_MEMORY;
-}
-
-PD_HIDDEN int pd_run(pd_handle *handle, const pd_operator *operation, const int64_t *sizes, void *const *arrays) {
-  if (handle == NULL) return PD_NULL;
+static const pd_entry *choose(const pd_operator *operation, const int64_t *sizes) {
   const int64_t found = find(operation->sizes, operation->count, operation->columns, sizes);
-  if (found < 0) return operation->family_count > 0 ? call_rows(handle, operation, sizes, arrays) : PD_SIZES;
-  const pd_entry *entry = &operation->entries[found];
+  if (found >= 0) return &operation->entries[found];
+  const pd_entry *entry = operation->entries + operation->count;
+  for (int64_t k = 0; k < operation->open; k++)
+    if (serves(entry[k].ranges, operation->columns, sizes)) return &entry[k];
+  return NULL;
+}
+
+static int has_zero(const int64_t *sizes, int columns) {
+  for (int k = 0; k < columns; k++)
+    if (sizes[k] == 0) return 1;
+  return 0;
+}
+
+PD_HIDDEN int pd_run(
+    pd_handle *handle, const pd_operator *operation, const int64_t *sizes, void *const *arrays, size_t *bytes) {
+  if (handle == NULL) return PD_NULL;
+  const pd_entry *entry = choose(operation, sizes);
+  if (entry == NULL) return PD_SIZES;
+  const int count = operation->arrays;
+  if (entry->measure != NULL) {
+    entry->measure(sizes, bytes);
+    if (has_zero(sizes, operation->columns)) {
+      /* Nothing is computed if all results are empty, such as those of no rows. */
+      for (int k = 0; k < count; k++)
+        if (entry->arrays[k].written && bytes[k] != 0) return PD_SIZES;
+      return PD_OK;
+    }
+  } else {
+    for (int k = 0; k < count; k++) bytes[k] = entry->arrays[k].bytes;
+  }
   int aligned;
-  const int code = check(entry->arrays, operation->arrays, arrays, 1, &aligned);
+  const int code = check(entry->arrays, count, arrays, bytes, &aligned);
   if (code != PD_OK) return code;
+  if (entry->refuses != NULL && entry->refuses(sizes, arrays)) return PD_INDICES;
   const pd_variant *variant = &entry->variants[2 * handle->level + !aligned];
   if (!acquire(handle)) return PD_BUSY;
   const int reserved = reserve(handle, variant->shared + variant->thread * (size_t)handle->threads);
   if (reserved) {
     if (variant->parallel) self = (pd_thread){.handle = handle, .team = 1};
-    operation->call(variant, arrays, handle->workspace, handle->threads);
+    entry->call(variant, arrays, sizes, handle->workspace, handle->threads);
   }
   release(handle);
   return reserved ? PD_OK : PD_MEMORY;

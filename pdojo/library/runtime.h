@@ -6,11 +6,11 @@
 #include <stdint.h>
 
 #define PD_HIDDEN __attribute__((visibility("hidden")))
-#define PD_MOST_ARRAYS 32
 
 /* Return codes, in the order of the library's header. */
 enum {
-  PD_OK, PD_NULL, PD_SIZES, PD_ALIGNMENT, PD_OVERLAP, PD_BUSY, PD_MEMORY, PD_THREADS, PD_LEVEL, PD_ARGUMENT, PD_CODES
+  PD_OK, PD_NULL, PD_SIZES, PD_ALIGNMENT, PD_OVERLAP, PD_BUSY, PD_MEMORY, PD_THREADS, PD_LEVEL, PD_ARGUMENT, PD_INDICES,
+  PD_CODES
 };
 
 typedef struct { uint32_t leaf, subleaf; uint8_t place, bit; } pd_test;
@@ -33,33 +33,33 @@ typedef struct {
 } pd_variant;
 
 typedef struct {
-  size_t bytes;
-  size_t row;      /* bytes of a row; 0 if the array has no rows */
+  size_t bytes;    /* of an entry with constant sizes */
   size_t aligned;  /* alignment minus 1 that the first variant needs */
   size_t element;  /* alignment minus 1 that the second variant needs */
   int written;
 } pd_array;
 
+typedef void (*pd_call)(
+    const pd_variant *variant, void *const *arrays, const int64_t *sizes, void *workspace, int32_t threads);
+
+/* The multiples of `step` from `low` to `high`. */
+typedef struct { int64_t low, high, step; } pd_range;
+
 typedef struct {
   const pd_array *arrays;
   const pd_variant *variants; /* for each level: for aligned arrays, for others */
+  pd_call call;
+  const pd_range *ranges; /* of all sizes; NULL for constant sizes */
+  void (*measure)(const int64_t *sizes, size_t *bytes); /* the bytes of all arrays; NULL for constant sizes */
+  int (*refuses)(const int64_t *sizes, void *const *arrays); /* whether an index is out of range; NULL without indices */
 } pd_entry;
 
-/* A chunk kernel and a one-row kernel for any number of rows. */
-typedef struct { int64_t rows; pd_entry chunk, row; } pd_family;
-
-typedef void (*pd_call)(const pd_variant *variant, void *const *arrays, void *workspace, int32_t threads);
-
 typedef struct {
-  const int64_t *sizes; /* of all entries, in rows of `columns`, sorted */
-  const pd_entry *entries;
-  int64_t count;
+  const int64_t *sizes; /* of the entries with constant sizes, in rows of `columns`, sorted */
+  const pd_entry *entries; /* these entries, then those with ranges, of which the first that has the sizes runs */
+  int64_t count, open; /* of both */
   int columns;
   int arrays;
-  pd_call call;
-  const int64_t *family_sizes; /* without the first size, sorted */
-  const pd_family *families;
-  int64_t family_count;
 } pd_operator;
 
 typedef struct pd_handle pd_handle;
@@ -68,5 +68,6 @@ PD_HIDDEN int pd_create(pd_handle **out, int threads, const char *level, const p
 PD_HIDDEN void pd_destroy(pd_handle *handle);
 PD_HIDDEN const char *pd_message(int code);
 PD_HIDDEN const char *pd_level_name(const pd_handle *handle);
-/* Check the arguments of a call, choose the variant and run it; returns a code. */
-PD_HIDDEN int pd_run(pd_handle *handle, const pd_operator *operation, const int64_t *sizes, void *const *arrays);
+/* Check the arguments of a call, choose the variant and run it; returns a code. `bytes` has room for all arrays. */
+PD_HIDDEN int pd_run(
+    pd_handle *handle, const pd_operator *operation, const int64_t *sizes, void *const *arrays, size_t *bytes);

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
+from types import UnionType
 from typing import Any, Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 from pdojo.errors import UsageError
@@ -23,6 +24,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 LARGEST = 1 << 26
 """Most bytes of a manifest."""
 _WORDS = {"string": str, "integer": int, "array": list, "object": dict}
+_TYPES = {str: "string", int: "integer", range: "string"}
 
 
 @cache
@@ -70,11 +72,13 @@ def _notes(kind: type[Any]) -> dict[str, str]:
 
 
 def _of_type(hint: Any) -> JSON:
-    if hint in (str, int):
-        return {"type": "string" if hint is str else "integer"}
+    if hint in _TYPES:
+        return {"type": _TYPES[hint]}
     if is_dataclass(hint):
         return _record(cast("type[Any]", hint))
     origin, inner = get_origin(hint), get_args(hint)
+    if origin is UnionType:
+        return {"type": [_TYPES[each] for each in inner]}
     if origin is Literal:
         return {"enum": list(inner)}
     if origin is tuple and inner[-1] is Ellipsis:
@@ -98,21 +102,20 @@ def faults(data: object, rules: JSON | None = None, place: str = "") -> Iterator
         if data not in known:
             yield f"{where} is {_shown(data)}, not {' or '.join(map(_shown, known))}"
         return
-    word = rules["type"]
-    if not isinstance(data, _WORDS[word]) or isinstance(data, bool):
-        yield f"{where} is {_shown(data)}, which is no {word}"
-    elif word == "string":
-        text = cast("str", data)
-        if not text.isprintable():
-            yield f"{where} is {_shown(text)}, which has characters that cannot be printed"
-    elif word == "array":
+    words: list[str] = [rules["type"]] if isinstance(rules["type"], str) else rules["type"]
+    if not isinstance(data, tuple(map(_WORDS.__getitem__, words))) or isinstance(data, bool):
+        yield f"{where} is {_shown(data)}, which is no {' or '.join(words)}"
+    elif isinstance(data, str):
+        if not data.isprintable():
+            yield f"{where} is {_shown(data)}, which has characters that cannot be printed"
+    elif isinstance(data, list):
         items = cast("list[object]", data)
         least, most = rules.get("minItems", 0), rules.get("maxItems", len(items))
         if not least <= len(items) <= most:
             yield f"{where} has {len(items)} elements, not {least}"
         for number, item in enumerate(items):
             yield from faults(item, rules["items"], f"{place}[{number}]")
-    elif word == "object":
+    elif isinstance(data, dict):
         yield from _members(cast("Mapping[str, object]", data), rules, place, where)
 
 
@@ -166,8 +169,12 @@ def parse_manifest(text: str, source: str = MANIFEST) -> Manifest:
         raise UsageError(f"'{source}' is no manifest of format {VERSION}: {wrong}")
     values = {name: value for name, value in data.items() if name not in ("format", "format_version")}
     lists = {name: tuple(values[name]) for name in ("triples", "levels")}
-    entries, devices = map(entry_from_json, values["entries"]), map(device_from_json, values["devices"])
-    made: dict[str, Any] = {**values, **lists, "entries": tuple(entries), "devices": tuple(devices)}
+    devices = tuple(map(device_from_json, values["devices"]))
+    try:
+        entries = tuple(map(entry_from_json, values["entries"]))
+    except UsageError as error:
+        raise UsageError(f"'{source}' has values that no build writes: entries: sizes: {error}") from None
+    made: dict[str, Any] = {**values, **lists, "entries": entries, "devices": devices}
     found = Manifest(**made)
     wrong = next(problems(found), None)
     if wrong is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from pdojo.dialect.notation.source import Source
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError, did_you_mean
 from pdojo.kernels import PRESETS, Workload, kernel_names
-from pdojo.kernels.workload import sizes_in
+from pdojo.kernels.workload import size_text, sizes_in
+from pdojo.library.manifest import Sizes
 from pdojo.library.spec import OperatorSpec
 
 _TYPE = "T"
@@ -28,7 +29,7 @@ class SizedKernel:
     """A plain kernel at sizes."""
 
     kernel: KernelOp
-    sizes: Mapping[str, int]
+    sizes: Sizes
     """All sizes of the kernel's text, in its order; empty for a kernel with fixed sizes."""
     element: str | None
     """The element type that the text names; None for a text without such a name."""
@@ -47,14 +48,12 @@ class KernelSource:
 
     title: str
     """The kernel's name."""
-    declared: Mapping[str, int]
-    """Names of its sizes in order, with the values of the text."""
+    declared: Sizes
+    """Names of its sizes in order, with the values or ranges of the text."""
     has_type: bool
     """Whether the text names an element type that may be replaced."""
     text: str | None = None
-    """The text of a file in the notation; None for a library kernel and for a given kernel."""
-    given: KernelOp | None = None
-    """A kernel with fixed sizes."""
+    """The kernel in the notation; None for a library kernel."""
     numerics: tuple[Numerics, ...] | None = None
     """Classes of rounding changes to permit; None for the kernel's own."""
 
@@ -76,42 +75,38 @@ class KernelSource:
             hint = did_you_mean(spec.kernel, kernel_names())
             raise UsageError(f"there is no library kernel and no file '{spec.kernel}'; {hint}")
         found = named(path)
-        title = found.kernel.sym_name.data
         if not isinstance(found.source, str):
-            return KernelSource(title, {}, has_type=False, given=found.kernel, numerics=spec.numerics)
+            return given_source(found.kernel, spec.numerics)
         names = names_of(Source(found.source, str(path)))
         values = {name: names.values[name] for name in names.parameters}
         sizes = {name: value for name, value in values.items() if isinstance(value, int)}
-        return KernelSource(title, sizes, _TYPE in values, found.source, numerics=spec.numerics)
+        declared = {**sizes, **_open_sizes(found.kernel)}
+        return KernelSource(found.kernel.sym_name.data, declared, _TYPE in values, found.source, spec.numerics)
 
-    def sizes(self, shape: str) -> dict[str, int]:
-        """All sizes for a shape (`64x512`, `8x64x56,S=2`). Raises UsageError for a text that is none."""
+    def sizes(self, shape: str) -> dict[str, int | range]:
+        """All sizes for a shape (`64x512`, `1..64x512`, `8x64x56,S=2`). Raises UsageError for a text that is none."""
         if not self.declared:
             raise UsageError(f"'{self.title}' has fixed sizes; leave out '{shape}'")
-        given = sizes_in(shape, self.title, tuple(self.declared))
-        sizes = {name: value for name, value in given.items() if isinstance(value, int)}
-        if unknown := [name for name in given if name not in sizes]:
-            raise UsageError(f"'{shape}' gives a range for {unknown[0]}; a library has programs for constant sizes")
-        return {**self.declared, **sizes}
+        return {**self.declared, **sizes_in(shape, self.title, tuple(self.declared))}
 
-    def at(self, sizes: Mapping[str, int], dtype: str | None) -> SizedKernel:
+    def at(self, sizes: Sizes, dtype: str | None) -> SizedKernel:
         """The plain kernel at sizes. Raises UsageError or NotationError for impossible ones."""
         if dtype is not None and not self.has_type:
             raise UsageError(f"'{self.title}' has the element types that its text says; leave out '{dtype}'")
-        if self.given is not None:
-            return SizedKernel(self._prepared(self.given), {}, None)
+        # A range of one value is this value.
+        sizes = {n: size[0] if isinstance(size, range) and len(size) == 1 else size for n, size in sizes.items()}
         if self.text is None:
             return self._of_library(sizes, dtype)
-        values = {**sizes, **({} if dtype is None else {_TYPE: dtype})}
+        values: dict[str, str | int | range] = {**sizes, **({} if dtype is None else {_TYPE: dtype})}
         kernels = {kernel.sym_name.data: kernel for kernel in parse_notation(self.text, self.title, values)}
         kernel = self._prepared(kernels[self.title])
         element = names_of(Source(self.text, self.title), values).values.get(_TYPE)
         follows = dtype is None and not _constants(kernels[self.title])
         return SizedKernel(kernel, sizes, str(element) if self.has_type else None, self.text if follows else None)
 
-    def _of_library(self, sizes: Mapping[str, int], dtype: str | None) -> SizedKernel:
+    def _of_library(self, sizes: Sizes, dtype: str | None) -> SizedKernel:
         changed = tuple((name, sizes[name]) for name in self.declared if sizes[name] != self.declared[name])
-        shape = "x".join(map(str, sizes.values()))
+        shape = "x".join(map(size_text, sizes.values()))
         label = f"{self.title}:{shape}" if dtype is None else f"{self.title}:{shape} {dtype}"
         workload = Workload(self.title, changed, dtype, label)
         kernel = workload.instantiate()
@@ -120,8 +115,6 @@ class KernelSource:
 
     def _prepared(self, kernel: KernelOp) -> KernelOp:
         """A copy without constants, which operators compute in each call, and with the permitted classes."""
-        if sizes := kernel.known_sizes():
-            raise UsageError(f"'{self.title}' leaves its size {min(sizes)} to callers; a library has constant sizes")
         found = kernel.clone()
         found.properties.pop("constants", None)
         for buffer in (*found.buffers(), *found.guests()):
@@ -134,9 +127,14 @@ class KernelSource:
 
 
 def given_source(kernel: KernelOp, numerics: Sequence[Numerics] | None = None) -> KernelSource:
-    """A kernel with fixed sizes, such as those of a model."""
+    """A kernel without names for its constant sizes, such as those of a model."""
     permitted = None if numerics is None else tuple(numerics)
-    return KernelSource(kernel.sym_name.data, {}, has_type=False, given=kernel, numerics=permitted)
+    return KernelSource(kernel.sym_name.data, _open_sizes(kernel), False, print_notation(kernel), permitted)
+
+
+def _open_sizes(kernel: KernelOp) -> dict[str, int | range]:
+    """The sizes that a kernel leaves to its callers."""
+    return {size.name: range(size.low, size.high + 1, size.step) for size in kernel.known_sizes().values()}
 
 
 def _constants(kernel: KernelOp) -> bool:

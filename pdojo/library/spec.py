@@ -20,11 +20,10 @@ from pdojo.toml import COUNT, FLAG, Kind, each, read_toml, table, word
 T = TypeVar("T")
 D = TypeVar("D")
 
-CHUNK = 32
-"""Rows of a chunk kernel, if the specification does not say how many."""
 BUDGET = Budget(250)
 """Limits of each search, if the specification does not give any."""
-MOST_ROWS = 1 << 20
+MOST_ROWS = (1 << 31) - 1
+"""Most rows of an operator that serves any number of them."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +37,15 @@ class OperatorSpec:
     name: str | None = None
     """The C function without prefix and element type; None for the kernel's name."""
     shapes: tuple[str, ...] = ()
-    """Sizes to tune for: `64x512`, `8x64x56,S=2`; none for a kernel with fixed sizes."""
+    """Sizes to tune for: `64x512`, `1..64x512`, `8x64x56,S=2`; none for a kernel whose text has all of them."""
     plain: tuple[str, ...] = ()
     """Sizes for which the kernel is compiled without a move."""
     dtypes: tuple[str, ...] = ()
     """Element types; none for the kernel's own."""
     numerics: tuple[Numerics, ...] | None = None
     """Classes of rounding changes to permit; None for the kernel's own."""
-    rows: int = 0
-    """Rows of the chunk kernel that serves sizes not listed; 0 if there is none."""
+    rows: bool = False
+    """Whether the first size may be any number, with the other sizes of each shape."""
 
 
 @dataclass(frozen=True)
@@ -192,18 +191,8 @@ def _operator(table: _Table) -> OperatorSpec:
         tuple(table.get("plain", _texts, list[str]())),
         dtypes,
         None if classes is None else tuple(Numerics(each) for each in classes if each != Numerics.EXACT),
-        _rows(table),
+        table.get("rows", FLAG, default=False),
     )
-
-
-def _rows(table: _Table) -> int:
-    """The rows of the chunk kernel; 0 if there is none."""
-    if isinstance(table.data.get("rows", False), bool):
-        return CHUNK if table.data.get("rows", False) else 0
-    rows = table.get("rows", COUNT, 0)
-    if not 2 <= rows <= MOST_ROWS:
-        raise table.error("rows", f"a chunk has from 2 to {MOST_ROWS} rows, not {rows}")
-    return rows
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def run_entries(
     folder: Path, library: Path, manifest: Manifest, levels: Sequence[str], listener: Listener, limit: float = LIMIT
 ) -> list[Finding]:
     """Run every entry of the shared library `library` at some levels; `folder` has its manifest. Returns the faults."""
-    cases = cases_of(manifest, levels)
+    cases = cases_of(folder, manifest, levels)
     found: list[Finding] = []
     first = 0
     while first < len(cases):

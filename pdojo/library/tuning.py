@@ -11,7 +11,6 @@ from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host
 from pdojo.errors import DatabaseError
-from pdojo.library.choosing import tuning_machine
 from pdojo.library.entries import PlannedEntry
 from pdojo.library.levels import Level
 from pdojo.library.manifest import ALIGNED
@@ -63,7 +62,7 @@ class DatabaseTuner:
     def task(self, entry: PlannedEntry, level: Level) -> TuningTask:
         """The task of tuning the aligned variant of an entry."""
         plain = with_alignment(entry.kernel, ALIGNED)
-        begun = make_moves(plain, _shared(tuning_machine(entry, level)), None)
+        begun = make_moves(plain, _shared(level.tuned), None)
         return TuningTask(entry.name, entry.workload, begun, entry.source, PASS)
 
     def keep(self, task: TuningTask, trace: Trace) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from pdojo.kernels.workload import size_text
 from pdojo.library.client.arrays import DTYPES
-from pdojo.library.manifest import Array, Entry, Manifest
+from pdojo.library.manifest import Array, Entry, Manifest, is_open
 
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+"""The name of a size in an extent."""
 _LISTED = 20
 """Most sizes in a docstring."""
 _OWN = ("LibraryError", "empty", "level", "set_threads")
@@ -47,30 +50,37 @@ class OperatorFacts:
         return self.entries[0].arrays
 
     @cached_property
-    def served(self) -> list[tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]]:
-        """The sizes, each with the shapes of the arrays; -1 is any number of rows."""
-        rows = [e for e in self.entries if e.dispatch == "row"]
-        chunks = [e for e in self.entries if e.dispatch == "chunk"]
-        # Chunk and row of an operator for any number of rows differ in the places where the number stands.
-        open_ = [(_open(r.sizes.values(), c.sizes.values()), _open_shapes(r, c)) for r, c in _pairs(rows, chunks)]
-        exact = [(tuple(e.sizes.values()), tuple(a.shape for a in e.arrays)) for e in self.entries]
-        covered = {e.name for e in (*rows, *chunks)}
-        named = zip(self.entries, exact, strict=True)
-        return [*open_, *(x for e, x in named if e.name not in covered and not any(_fits(x[0], o[0]) for o in open_))]
-
-    @cached_property
     def unclear(self) -> tuple[str, ...]:
         """The sizes that the shapes of the inputs do not determine."""
-        inputs = [k for k, a in enumerate(self.arrays) if a.direction != "out"]
-        found: set[int] = set()
-        for sizes, shapes in self.served:
-            if not any(shapes[k][:1] == (-1,) for k in inputs):
-                found |= {k for k, size in enumerate(sizes) if size < 0}
-        for number, (sizes, shapes) in enumerate(self.served):
-            for others, their in self.served[:number]:
-                if all(shapes[k] == their[k] for k in inputs):
-                    found |= {k for k, (a, b) in enumerate(zip(sizes, others, strict=True)) if a != b}
-        return tuple(self.sizes[k] for k in sorted(found))
+        found: set[str] = set()
+        for number, entry in enumerate(self.entries):
+            told = {size for size, array, _ in places_of(entry) if entry.arrays[array].direction != "out"}
+            own = zip(self.sizes, entry.sizes.values(), strict=True)
+            found |= {name for k, (name, size) in enumerate(own) if isinstance(size, range) and k not in told}
+            for other in self.entries[:number]:
+                if not _differ(entry, other):
+                    pairs = zip(self.sizes, entry.sizes.values(), other.sizes.values(), strict=True)
+                    found |= {n for n, a, b in pairs if isinstance(a, int) and isinstance(b, int) and a != b}
+        return tuple(name for name in self.sizes if name in found)
+
+
+def places_of(entry: Entry) -> list[tuple[int, int, int]]:
+    """Sizes by number, each with an array and a dimension of it whose extent is linear in this size; inputs first."""
+    numbers = {name: number for number, name in enumerate(entry.sizes)}
+    found: list[tuple[int, int, int]] = []
+    for number, array in enumerate(entry.arrays):
+        for dimension, extent in enumerate(array.shape):
+            names = set(_NAME.findall(str(extent)))
+            if len(names) == 1 and not {"/", "%"} & set(str(extent)):
+                found.append((numbers[names.pop()], number, dimension))
+    return sorted(found, key=lambda place: entry.arrays[place[1]].direction == "out")
+
+
+def _differ(one: Entry, other: Entry) -> bool:
+    """Whether the shapes of inputs tell for which of two entries they are."""
+    shapes = [(a.shape, b.shape) for a, b in zip(one.arrays, other.arrays, strict=True) if a.direction != "out"]
+    pairs = ((a, b) for first, second in shapes for a, b in zip(first, second, strict=True))
+    return any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
 
 
 @dataclass(frozen=True)
@@ -106,25 +116,6 @@ def operators(manifest: Manifest) -> list[OperatorFacts]:
     return [OperatorFacts(n, tuple(e for e in manifest.entries if e.operator == n)) for n in names]
 
 
-def _pairs(rows: Sequence[Entry], chunks: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
-    """The entries for one row, each with the chunk of the same other dimensions."""
-    for row in rows:
-        rest = [a.shape[1:] for a in row.arrays]
-        yield row, next(c for c in chunks if [a.shape[1:] for a in c.arrays] == rest)
-
-
-def _fits(sizes: Sequence[int], pattern: Sequence[int]) -> bool:
-    return all(wanted in (-1, size) for size, wanted in zip(sizes, pattern, strict=True))
-
-
-def _open(row: Iterable[int], chunk: Iterable[int]) -> tuple[int, ...]:
-    return tuple(a if a == b else -1 for a, b in zip(row, chunk, strict=True))
-
-
-def _open_shapes(row: Entry, chunk: Entry) -> tuple[tuple[int, ...], ...]:
-    return tuple(_open(a.shape, b.shape) for a, b in zip(row.arrays, chunk.arrays, strict=True))
-
-
 def module_text(manifest: Manifest) -> str:
     """The file `__init__.py`."""
     own = operators(manifest)
@@ -143,7 +134,7 @@ def module_text(manifest: Manifest) -> str:
         "from typing import TYPE_CHECKING, Any, TypeVar, overload",
         "",
         "from .arrays import Argument, Tensor, empty",
-        "from .runtime import Library, LibraryError, Operator, Served",
+        "from .runtime import Library, LibraryError, Operator, Ranges, Served",
         "",
         "if TYPE_CHECKING:",
         "    import numpy as np",
@@ -168,8 +159,8 @@ def _operator(own: OperatorFacts) -> Iterator[str]:
     yield f'    _LIBRARY, "{own.name}", {parameters.sizes!r},'
     yield f"    ({''.join(f'Argument({a.name!r}, {a.dtype!r}, {a.direction!r}), ' for a in own.arrays).rstrip()}),"
     yield "    ("
-    for sizes, shapes in own.served:
-        yield f"        Served({sizes!r}, {shapes!r}),"
+    for entry in own.entries:
+        yield f"        {_served(entry)},"
     yield "    ),"
     yield ")"
     inputs = [a for a in own.arrays if a.direction != "out"]
@@ -237,14 +228,20 @@ def _docstring(
     heading = ", ".join(parameters.sizes)
     yield f"    Shapes by sizes ({heading}):" if heading else "    Shapes:"
     yield ""
-    for sizes, shapes in own.served[:_LISTED]:
-        named = zip(own.arrays, shapes, strict=True)
-        listed = ", ".join(f"{a.name} [{', '.join(map(_number, shape))}]" for a, shape in named)
-        yield f"    - {', '.join(map(_number, sizes))}{': ' if sizes else ''}{listed}"
-    if len(own.served) > _LISTED:
-        yield f"    - and {len(own.served) - _LISTED} more"
+    for entry in own.entries[:_LISTED]:
+        listed = ", ".join(f"{a.name} [{', '.join(map(str, a.shape))}]" for a in entry.arrays)
+        yield f"    - {', '.join(map(size_text, entry.sizes.values()))}{': ' if entry.sizes else ''}{listed}"
+    if len(own.entries) > _LISTED:
+        yield f"    - and {len(own.entries) - _LISTED} more"
     yield '    """'
 
 
-def _number(value: int) -> str:
-    return "any" if value < 0 else str(value)
+def _served(entry: Entry) -> str:
+    """The sizes and shapes of an entry as an object of the client."""
+    sizes, shapes = tuple(entry.sizes.values()), tuple(array.shape for array in entry.arrays)
+    if not is_open(entry.sizes):
+        return f"Served({sizes!r}, {shapes!r})"
+    values = {name: f"s[{number}]" for number, name in enumerate(entry.sizes)}
+    rows = (", ".join(_NAME.sub(lambda name: values[name[0]], str(extent)) for extent in shape) for shape in shapes)
+    listed = ", ".join(f"({row}{',' * bool(row)})" for row in rows)
+    return f"Ranges({sizes!r}, {shapes!r}, lambda s: ({listed},), {tuple(places_of(entry))!r})"

@@ -34,8 +34,8 @@ def search_on_cluster(
     entries = entries_of(spec, models)
     with Database(given.database) as database:
         tuner = DatabaseTuner(spec.tuning, database)
-        lacking = [each for each in entries if each.is_tuned and tuner.known(each, level) is None]
-        tasks = [tuner.task(entry, level) for entry in lacking if entry.dispatch == "exact"]
+        lacking = [each for each in entries if each.is_timed and tuner.known(each, level) is None]
+        tasks = [tuner.task(entry, level) for entry in lacking]
         if not tasks:
             return
         with phase(console, f"connecting to {given.ray}"):

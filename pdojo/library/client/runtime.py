@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import index
 from typing import Any, cast
@@ -32,10 +32,55 @@ class LibraryError(RuntimeError):
 
 @dataclass(frozen=True)
 class Served:
-    """Sizes that an operator serves, and the shapes of its arrays at them; -1 is any number of rows."""
+    """Sizes that an operator serves, and the shapes of its arrays at them."""
 
     sizes: tuple[int, ...]
+    """A value for each size; -1 if the arrays of a call do not tell it."""
     shapes: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Ranges of sizes that an operator serves, and the shapes of its arrays."""
+
+    sizes: tuple[int | range, ...]
+    texts: tuple[tuple[int | str, ...], ...]
+    """The shapes as expressions of the sizes, for messages."""
+    shapes: Callable[[Sequence[int]], tuple[tuple[int, ...], ...]]
+    """The shapes at sizes."""
+    places: tuple[tuple[int, int, int], ...]
+    """Sizes by number, each with an array and a dimension of it whose extent is linear in this size alone."""
+
+    def at(self, shapes: Sequence[tuple[int, ...] | None], fixed: Mapping[int, int]) -> Served | None:
+        """The sizes that arrays of a call tell, None for one that is not given; None for sizes that are not served.
+
+        `fixed` are values that the caller gives, by the size's number.
+        """
+        values = [each[0] if isinstance(each, range) else each for each in self.sizes]
+        open_ = {number for number, each in enumerate(self.sizes) if isinstance(each, range)}
+        for number, array, dimension in self.places:
+            shape, own = shapes[array], self.sizes[number]
+            if number in open_ and isinstance(own, range) and shape is not None and dimension < len(shape):
+                first, second = (self.shapes(_with(values, number, v))[array][dimension] for v in own[:2])
+                values[number] = own[0] + (shape[dimension] - first) // (second - first) * own.step
+                open_.discard(number)
+        for number, value in fixed.items():
+            values[number] = value
+            open_.discard(number)
+        if not all(map(_has, self.sizes, values)):
+            return None
+        return Served(tuple(-1 if k in open_ else value for k, value in enumerate(values)), self.shapes(values))
+
+
+def _with(values: Sequence[int], number: int, value: int) -> list[int]:
+    return [*values[:number], value, *values[number + 1 :]]
+
+
+def _has(size: int | range, value: int) -> bool:
+    """Whether a size may have a value; a range from its first multiple also has 0."""
+    if isinstance(size, int):
+        return value == size
+    return value in size or (value == 0 and size[0] == size.step)
 
 
 @dataclass
@@ -121,7 +166,7 @@ class Operator:
     sizes: tuple[str, ...]
     """The size arguments."""
     arguments: tuple[Argument, ...]
-    served: tuple[Served, ...]
+    served: tuple[Served | Ranges, ...]
     _known: dict[Any, list[Served]] = field(default_factory=dict[Any, list[Served]])
     """The served sizes by the shapes of the inputs."""
 
@@ -136,10 +181,10 @@ class Operator:
         self._changed = [k for k, a in enumerate(self.arguments) if a.direction != "in"]
         self._latest: dict[tuple[tuple[int, ...], ...], Served] = {}
         """The sizes of calls by the shapes of the inputs."""
-        columns = zip(*(each.shapes for each in self.served), strict=True)
-        self._free = [any(shape[:1] == (-1,) for shape in column) for column in columns]
+        self._ranges = [each for each in self.served if isinstance(each, Ranges)]
         for each in self.served:
-            self._known.setdefault(self._key(each.shapes), []).append(each)
+            if isinstance(each, Served):
+                self._known.setdefault(tuple(self._inputs(each.shapes)), []).append(each)
 
     def __call__(self, given: Sequence[Any], out: Any = None, /, **wanted: int | None) -> Any:
         """Call the function with the inputs `given`; `wanted` are sizes that the shapes of inputs leave open.
@@ -181,25 +226,16 @@ class Operator:
         """The items of the arrays that callers give."""
         return [item for item, a in zip(each, self.arguments, strict=True) if a.direction != "out"]
 
-    def _key(self, shapes: Iterable[tuple[int, ...]]) -> Any:
-        """The shapes of the inputs, without the rows if any number of rows is served."""
-        return self._key_of(self._inputs(shapes))
-
-    def _key_of(self, shapes: Iterable[tuple[int, ...]]) -> Any:
-        free = self._inputs(self._free)
-        return tuple((-1, *shape[1:]) if any_ else shape for shape, any_ in zip(shapes, free, strict=True))
-
     def _choose(
         self, shapes: Sequence[tuple[int, ...]], outs: Sequence[tuple[int, ...]], wanted: Mapping[str, int | None]
     ) -> Served:
         """The sizes and shapes of a call. Raises ValueError if no sizes fit, or several."""
-        fixed = {name: value for name, value in wanted.items() if value is not None}
-        found = self._known.get(self._key_of(shapes), [])
-        rows = self._rows(shapes, outs, fixed) if any(self._free) else None
-        if rows is not None:
-            found = [_with_rows(each, rows) for each in found]
-            found = [each for each in found if self._inputs(each.shapes) == list(shapes)]
-        found = [each for each in found if fixed.items() <= dict(zip(self.sizes, each.sizes, strict=True)).items()]
+        fixed = {self.sizes.index(name): value for name, value in wanted.items() if value is not None}
+        found = [s for s in self._known.get(tuple(shapes), []) if all(s.sizes[k] == v for k, v in fixed.items())]
+        lists = shapes, outs or [None] * len(self._written)
+        given = [lists[is_out][k] for is_out, k in self._places]
+        told = [each for ranges in self._ranges if (each := ranges.at(given, fixed)) is not None]
+        found = list(dict.fromkeys([*found, *(s for s in told if self._inputs(s.shapes) == list(shapes))]))
         if len(found) > 1 and outs:
             found = [each for each in found if list(outs) == self._outs(each)]
         if len(found) == 1 and not any(size < 0 for size in found[0].sizes):
@@ -207,22 +243,12 @@ class Operator:
         names = [a.name for a in self.arguments if a.direction != "out"]
         if found:
             raise ValueError(f"{self.name}: several sizes have inputs of these shapes; give {', '.join(wanted)}")
-        known = [_shown(names, self._inputs(each.shapes)) for each in self.served]
+        texts = (each.texts if isinstance(each, Ranges) else each.shapes for each in self.served)
+        known = list(dict.fromkeys(_shown(names, self._inputs(each)) for each in texts))
         rest = f"; and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-        also = "".join(f", {name}={value}" for name, value in fixed.items())
+        also = "".join(f", {self.sizes[k]}={value}" for k, value in fixed.items())
         listed = "; ".join(known[:_SHOWN])
         raise ValueError(f"{self.name} does not serve {_shown(names, shapes)}{also}; it serves {listed}{rest}")
-
-    def _rows(
-        self, shapes: Sequence[tuple[int, ...]], outs: Sequence[tuple[int, ...]], fixed: Mapping[str, int]
-    ) -> int | None:
-        """The number of rows of a call; None if nothing tells it."""
-        given = [shape[0] for shape, free in zip(shapes, self._inputs(self._free), strict=True) if free and shape]
-        given += [
-            fixed[name] for name, n in zip(self.sizes, self.served[0].sizes, strict=True) if n < 0 and name in fixed
-        ]
-        given += [shape[0] for shape in outs if shape]
-        return given[0] if given else None
 
     def _outs(self, served: Served) -> list[tuple[int, ...]]:
         return [shape for shape, a in zip(served.shapes, self.arguments, strict=True) if a.direction == "out"]
@@ -240,13 +266,6 @@ class Operator:
                 raise ValueError(f"{self.name}: {a.name} has shape {list(array.shape)}, not {list(shape)}")
 
 
-def _with_rows(served: Served, rows: int) -> Served:
-    sizes = tuple(rows if n < 0 else n for n in served.sizes)
-    return Served(sizes, tuple(tuple(rows if n < 0 else n for n in shape) for shape in served.shapes))
-
-
-def _shown(names: Sequence[str], shapes: Sequence[Sequence[int]]) -> str:
-    return ", ".join(
-        f"{name} [{', '.join('any' if n < 0 else str(n) for n in shape)}]"
-        for name, shape in zip(names, shapes, strict=True)
-    )
+def _shown(names: Sequence[str], shapes: Sequence[Sequence[int | str]]) -> str:
+    rows = zip(names, shapes, strict=True)
+    return ", ".join(f"{name} [{', '.join(map(str, shape))}]" for name, shape in rows)

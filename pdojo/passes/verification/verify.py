@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from pdojo.backends.calling.arrays import parameters_of
+from pdojo.backends.measure.arrays import random_inputs
+from pdojo.dialect.indices import with_indices
 from pdojo.dialect.notation.bound import bound
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.oracle import IntegerSetOracle, Oracle
@@ -11,7 +14,7 @@ from pdojo.dialect.semantics.oracle.compare import DEFAULT_SEEDS
 from pdojo.dialect.semantics.oracle.instances import INSTANCE_LIMIT, count_instances
 from pdojo.dialect.sizes import probes, spelled
 from pdojo.dialect.versions import narrowed
-from pdojo.dialect.view.build import nest_on
+from pdojo.dialect.view.build import nest_of, nest_on
 from pdojo.dialect.view.nest import Nest
 from pdojo.kernels import Workload
 from pdojo.passes.scheduled_kernel import ScheduledKernel
@@ -88,7 +91,10 @@ def _instances(*nests: Nest) -> int:
 
 
 def _nests(game: Game, before: KernelOp, after: KernelOp) -> tuple[Nest, Nest]:
-    return nest_on(before, game.machine), nest_on(after, game.machine)
+    """The programs, which have no sizes; those of callers' indices are random ones."""
+    indices = random_inputs([p for p in parameters_of(nest_of(before)) if p.indices is not None], 0)
+    first, second = (with_indices(each, indices) for each in (before, after))
+    return nest_on(first, game.machine), nest_on(second, game.machine)
 
 
 def _exact(before: Nest, after: Nest, how: str) -> Verification:

@@ -112,7 +112,20 @@ FACTS: dict[str, tuple[Place, object, str]] = {
     "no level": (("levels",), [], "levels: there must be at least one"),
     "level twice": (("levels",), ["a", "a"], "and none twice"),
     "level of a device": (("devices", 0, "variant", "level"), "../x", "is no name of a machine"),
-    "dispatch": (("entries", 0, "dispatch"), "chunk", "sum_f32_4x8_chunk"),
+    "range": (("entries", 0, "sizes", "R"), "1..4", "and a build writes 'sum_f32_1to4x8'"),
+    "reversed range": (("entries", 0, "sizes", "R"), "4..1", "is no size"),
+    "range of one": (("entries", 0, "sizes", "R"), "4..4", "is no size"),
+    "range from 0": (("entries", 0, "sizes", "R"), "0..4", "is no size"),
+    "negative range": (("entries", 0, "sizes", "R"), "-1..4", "'-1..4' is neither a size nor a range"),
+    "huge range": (("entries", 0, "sizes", "R"), f"1..{10**30}", "is neither a size nor a range"),
+    "range of no multiples": (("entries", 0, "sizes", "R"), "8..20/8", "'8..20/8' ends at 20"),
+    "range that begins at no multiple": (("entries", 0, "sizes", "R"), "4..16/8", "'4..16/8' is no range of sizes"),
+    "number in quotes": (("entries", 0, "sizes", "R"), "4", "'4' is no range of sizes"),
+    "words": (("entries", 0, "sizes", "R"), "many", "'many' is neither a size nor a range"),
+    "zeros in front": (("entries", 0, "sizes", "R"), "01..4", "'01..4' is no range of sizes"),
+    "code in an extent": (("entries", 0, "arrays", 0, "shape", 0), "__import__('os')", "is no extent"),
+    "power in an extent": (("entries", 0, "arrays", 0, "shape", 0), "9**9**9", "is no extent"),
+    "foreign size": (("entries", 0, "arrays", 0, "shape", 0), "R+1", "'R+1' is no extent"),
 }
 
 
@@ -124,30 +137,28 @@ def test_facts_that_no_build_writes(name: str) -> None:
     assert message in str(refused.value)
 
 
-def _change(entry: dict[str, Any], dispatch: str, rows: int) -> dict[str, Any]:
-    """The entry as a chunk kernel, or as a one-row kernel."""
+def _change(entry: dict[str, Any], rows: int | str) -> dict[str, Any]:
+    """The entry for other rows."""
     made = copy.deepcopy(entry)
-    name = f"sum_f32_{rows}x8" + ("" if dispatch == "exact" else f"_{dispatch}")
-    made |= {"name": name, "kernel": f"kernels/{name}.pdojo", "sizes": {"R": rows, "C": 8}, "dispatch": dispatch}
+    name = f"sum_f32_{str(rows).replace('..', 'to')}x8"
+    made |= {"name": name, "kernel": f"kernels/{name}.pdojo", "sizes": {"R": rows, "C": 8}}
     made["variants"][0]["trace"] = f"traces/{name}-x86-64-avx2.trace"
-    made["arrays"][0]["shape"] = [rows, 8]
+    made["arrays"][0]["shape"] = ["R" if isinstance(rows, str) else rows, 8]
     return made
 
 
 @pytest.mark.parametrize(
     ("kinds", "message"),
     [
-        ([("exact", 4), ("chunk", 32), ("row", 1)], None),
-        ([("exact", 5), ("exact", 4)], "they are not sorted"),
-        ([("chunk", 32)], "are not pairs"),
-        ([("row", 1)], "are not pairs"),
-        ([("chunk", 1), ("row", 1)], "are not pairs"),
-        ([("chunk", 32), ("row", 2)], "are not pairs"),
+        ([4, "8..10", "1..32"], None),
+        ([5, 4], "they are not sorted"),
+        (["1..32", 4], "they are not sorted"),
+        (["1..32", "8..10"], "they are not sorted"),
     ],
 )
-def test_entries_of_an_operator_belong_together(kinds: list[tuple[str, int]], message: str | None) -> None:
+def test_entries_of_an_operator_belong_together(kinds: list[int | str], message: str | None) -> None:
     data = json.loads(a_manifest().text())
-    data["entries"], data["devices"] = [_change(data["entries"][0], *kind) for kind in kinds], []
+    data["entries"], data["devices"] = [_change(data["entries"][0], kind) for kind in kinds], []
     if message is None:
         parse_manifest(json.dumps(data))
         data["entries"][-1]["arrays"][0]["name"] = "z"

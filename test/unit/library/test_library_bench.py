@@ -116,7 +116,7 @@ def test_entries_are_found_in_the_operator_library(built: Path) -> None:
         workload = workload_of(entry, plain_kernel(built, entry))
         assert workload is not None
         assert workload.kernel == entry.operator.rpartition("_")[0]
-        assert workload.sizes == dict(entry.sizes)
+        assert workload.sizes == {n: s if isinstance(s, int) else s[-1] for n, s in entry.sizes.items()}
 
 
 def test_another_kernel_of_the_same_name_is_none_of_the_library(built: Path, tmp_path: Path) -> None:

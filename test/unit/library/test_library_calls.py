@@ -20,7 +20,7 @@ from pdojo.backends.calling.arrays import parameters_of
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
 
-CODES = ("OK", "NULL", "SIZES", "ALIGNMENT", "OVERLAP", "BUSY", "MEMORY", "THREADS", "LEVEL", "ARGUMENT")
+CODES = ("OK", "NULL", "SIZES", "ALIGNMENT", "OVERLAP", "BUSY", "MEMORY", "THREADS", "LEVEL", "ARGUMENT", "INDICES")
 CODE = {name: number for number, name in enumerate(CODES)}
 
 
@@ -102,7 +102,7 @@ def test_unknown_sizes_of_an_operator_without_rows(small: Loaded, handle: object
 
 @pytest.mark.parametrize("sizes", [(6, 16), (9, 16)])
 def test_refused_arrays(small: Loaded, handle: object, sizes: tuple[int, int]) -> None:
-    """Exact sizes, and sizes that chunks and rows serve."""
+    """Constant sizes, and sizes of a range."""
     x, y, odd = placed(random(1, *sizes)), poisoned(sizes), poisoned(sizes, 2)
     both = placed(random(1, 2 * sizes[0], sizes[1]))
     cases = {

@@ -12,16 +12,13 @@ from pdojo_tools.library.building import model_library
 import pdojo
 from pdojo.backends.measure.worker import most_memory
 from pdojo.errors import UsageError
-from pdojo.kernels import Workload
 from pdojo.library.build import build_library
-from pdojo.library.choosing import tuning_machine
 from pdojo.library.entries import entries_of
 from pdojo.library.features import TESTS, detectable, feature_tests, state_of
 from pdojo.library.interface import header_text, operators_of
 from pdojo.library.levels import levels_of
 from pdojo.library.packaging import package_files
-from pdojo.library.rows import rows_problem
-from pdojo.library.spec import CHUNK, TuningSpec, read_spec, spec_of
+from pdojo.library.spec import TuningSpec, read_spec, spec_of
 
 GOOD: dict[str, Any] = {
     "name": "small",
@@ -79,7 +76,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         operator(numerics=["contrakt"]),
         "key 'operators[0].numerics': unknown class 'contrakt'; did you mean",
     ),
-    "rows": (operator(rows=1), "key 'operators[0].rows': a chunk has from 2"),
+    "rows": (operator(rows=32), "key 'operators[0].rows': must be true or false, not 32"),
 }
 
 
@@ -102,10 +99,21 @@ KERNELS: dict[str, tuple[dict[str, Any], str]] = {
     "zero": ({"kernel": "relu", "shapes": ["4x8", "0x5"]}, "0x5: relu.pdojo:7:6: error: an extent is at least 1"),
     "constant": ({"kernel": "softmax", "shapes": ["4x8"], "dtypes": ["i8"]}, "4x8 i8: softmax.pdojo"),
     "no type": ({"kernel": "matmul_i8", "shapes": ["4x8x4"], "dtypes": ["f32"]}, "'matmul_i8' has the element types"),
-    "rows": (
-        {"kernel": "colsum", "shapes": ["4x8"], "rows": True},
-        "key 'rows': the rows of 'colsum' are not independent",
+    "reversed": (
+        {"kernel": "relu", "shapes": ["8..4x8"]},
+        "8..4x8: 'R' cannot be range(8, 5): a size has an ascending",
     ),
+    "from 0": (
+        {"kernel": "relu", "shapes": ["0..4x8"]},
+        "0..4x8: 'R' cannot be range(0, 5): a size runs from at least 1",
+    ),
+    "negative": ({"kernel": "relu", "shapes": ["-4..4x8"]}, "'-4..4x8' is no shape"),
+    "no multiples": ({"kernel": "relu", "shapes": ["8..20/8x8"]}, "'8..20/8' ends at 20, which is no multiple of 8"),
+    "words": ({"kernel": "relu", "shapes": ["one..twox8"]}, "'one..twox8' is no shape"),
+    "huge": ({"kernel": "relu", "shapes": [f"1..{10**19}x8"]}, "is no shape"),
+    "beyond addresses": ({"kernel": "relu", "shapes": [f"1..{10**18 - 1}x8"]}, "is larger than any memory"),
+    "range twice": ({"kernel": "relu", "shapes": ["1..4x8"], "plain": ["1..4x8"]}, "the sizes 1..4x8 are listed twice"),
+    "not linear": ({"kernel": "batchnorm", "shapes": ["1..4x3x1..8x1..8"]}, "not linear in sizes known at run time"),
 }
 
 
@@ -199,38 +207,57 @@ def test_files_that_are_no_specification(tmp_path: Path) -> None:
 
 
 def test_entries() -> None:
-    """Sorted by operator and sizes; types, rows and kernels of files in one library."""
+    """Sorted by operator, number of sizes and sizes; types, rows and kernels of files in one library."""
     data = {**GOOD, "operators": [operator(shapes=["8x4", "4x8"], dtypes=["f32", "bf16"], rows=True)["operators"][0]]}
     entries = entries_of(spec_of(data, "spec.toml", Path()))
-    exact = [entry.name for entry in entries if entry.dispatch == "exact"]
-    assert exact == ["softmax_bf16_4x8", "softmax_bf16_8x4", "softmax_f32_4x8", "softmax_f32_8x4"]
-    chunks = [(dict(entry.sizes), entry.arrays[0].shape) for entry in entries if entry.dispatch == "chunk"]
-    assert chunks == [({"R": CHUNK, "C": c}, (CHUNK, c)) for c in (4, 8)] * 2
+    assert [entry.name for entry in entries if entry.operator == "softmax_f32"] == [
+        "softmax_f32_4x8",
+        "softmax_f32_8x4",
+        "softmax_f32_1to4194304x8",
+        "softmax_f32_1to8388608x4",
+        "softmax_f32_1to2147483647x4",
+        "softmax_f32_1to2147483647x8",
+    ]
+    assert len(entries) == 12
+    assert [entry.is_timed for entry in entries] == [True] * 4 + [False] * 2 + [True] * 4 + [False] * 2
+    assert entries[2].arrays[0].shape == ("R", 8)
     assert [a.direction for a in entries[0].arrays] == ["in", "out"]
+
+
+def test_versions_for_parts_of_ranges() -> None:
+    """Few rows of a product, and small products; listed parts, and those of one value, are not made twice."""
+    row = {"kernel": "matmul", "shapes": ["1..64x16x1..64", "1..8x16x1..64", "7..7x16x5"]}
+    entries = entries_of(spec_of({**GOOD, "operators": [row]}, "spec.toml", Path()))
+    sizes = [(entry.sizes["M"], entry.sizes["N"]) for entry in entries]
+    assert sizes == [
+        (7, 5),
+        (range(1, 9), range(1, 65)),
+        (range(1, 33), range(1, 33)),
+        (range(1, 65), range(1, 65)),
+    ]
 
 
 def test_kernels_of_files(tmp_path: Path) -> None:
     (tmp_path / "mine.pdojo").write_text(
-        "size N = 4\ntype T = f32\n\nkernel mine(x) -> (y)\nx T [N, 3] heap\ny T [N, 3] heap\n\n"
-        "N 3 y[{0},{1}] = x[{0},{1}]\n"
+        "size N = 4\ntype T = f32\n\nkernel mine(x) -> (y)\nsize M in 1..8\nx T [N, M] heap\ny T [N, M] heap\n\n"
+        "N M y[{0},{1}] = x[{0},{1}]\n"
     )
-    row = {"kernel": "mine.pdojo", "shapes": ["5", "N=7"], "dtypes": ["f64"], "rows": True}
+    row = {"kernel": "mine.pdojo", "shapes": ["5", "N=7", "8..16/8x3"], "dtypes": ["f64"]}
     entries = entries_of(spec_of({**GOOD, "operators": [row]}, "spec.toml", tmp_path))
-    assert [entry.name for entry in entries] == [
-        "mine_f64_5",
-        "mine_f64_7",
-        f"mine_f64_{CHUNK}_chunk",
-        "mine_f64_1_row",
-    ]
-    assert entries[1].arrays[0].shape == (7, 3)
+    assert [entry.name for entry in entries] == ["mine_f64_8to16by8x3", "mine_f64_5x1to8", "mine_f64_7x1to8"]
+    assert entries[1].arrays[0].shape == (5, "M")
 
 
-def test_kernels_whose_sizes_callers_give_are_refused(tmp_path: Path) -> None:
+def test_kernels_whose_sizes_callers_give(tmp_path: Path) -> None:
     (tmp_path / "own.pdojo").write_text(
-        "kernel twice(x) -> (y)\nsize N in 1..8\nx f32 [N] heap\ny f32 [N] heap\n\nN y[{0}] = x[{0}] + x[{0}]\n"
+        "kernel twice(x) -> (y)\nsize N in 1..8\nx f32 [N] heap\ny f32 [(N+2)] heap\n\n"
+        "(N+2) y[{0}] = 0\nN y[{0}] = x[{0}]"
     )
     spec = spec_of({**GOOD, "operators": [{"kernel": "own.pdojo"}]}, "spec.toml", tmp_path)
-    with pytest.raises(UsageError, match="'twice' leaves its size N to callers"):
+    (entry,) = entries_of(spec)
+    assert (entry.name, entry.sizes, entry.arrays[1].shape) == ("twice_1to8", {"N": range(1, 9)}, ("N+2",))
+    spec = spec_of({**GOOD, "operators": [{"kernel": "own.pdojo", "shapes": ["1..16"]}]}, "spec.toml", tmp_path)
+    with pytest.raises(UsageError, match=r"1\.\.16: the size N is 1 to 8, not 16"):
         entries_of(spec)
 
 
@@ -238,42 +265,6 @@ def test_numerics_and_constants() -> None:
     row = {"kernel": "softmax", "shapes": ["4x8"], "numerics": ["contract"]}
     (entry,) = entries_of(spec_of({**GOOD, "operators": [row]}, "spec.toml", Path()))
     assert [each.value for each in entry.kernel.permitted] == ["contract"]
-
-
-@pytest.mark.parametrize(
-    ("kernel", "independent"),
-    [
-        *(("softmax", True), ("layernorm", True), ("add", True), ("bmm", True), ("matmul", True), ("dot", True)),
-        *(("colsum", False), ("transpose", False), ("reducesum", True)),
-    ],
-)
-def test_kernels_with_independent_rows(kernel: str, independent: bool) -> None:
-    own = Workload(kernel)
-    first = next(iter(own.sizes))
-    small = {name: 3 + k for k, name in enumerate(own.sizes)}
-
-    def at(rows: int) -> pdojo.KernelOp:
-        return Workload(kernel, tuple({**small, first: rows}.items())).instantiate()
-
-    assert (rows_problem(at) is None) == independent, rows_problem(at)
-
-
-ROWS = "kernel k(x) -> (y)\nx f32 [{n}, 4] heap\ny f32 [{n}, 4] heap\n\n{body}\n"
-
-
-@pytest.mark.parametrize(
-    ("body", "problem"),
-    [
-        ("{n} 4 y[{{0}},{{1}}] = x[{{0}},{{1}}] * {n}", "occurs elsewhere"),
-        ("{n} 4 y[{{0}},{{1}}] = x[{n}-1-{{0}},{{1}}]", "other sizes follow"),
-        ("{n} 4 y[{{0}},{{1}}] = x[{{0}},{{1}}] * ({{0}})", "used as a value"),
-        ("{n} 4 y[{{0}},{{1}}] = x[0,{{1}}]", "is accessed at other rows"),
-        ("{n} 4 y[{{0}},{{1}}] = x[{{0}},{{1}}]", None),
-    ],
-)
-def test_rows_that_depend_on_each_other(body: str, problem: str | None) -> None:
-    found = rows_problem(lambda n: pdojo.parse(ROWS.format(n=n, body=body.format(n=n))))
-    assert (found is None) if problem is None else problem in (found or "")
 
 
 def test_levels() -> None:
@@ -363,12 +354,3 @@ def test_features_have_bits_of_their_own() -> None:
 def test_registers_that_the_system_must_keep(name: str, state: int) -> None:
     """XCR0: SSE and AVX; opmask and both halves of ZMM; tile configuration and data."""
     assert state_of(pdojo.machine(name)) == state
-
-
-def test_rows_are_chosen_for_one_thread() -> None:
-    """The threads of a handle take chunks, so a chunk kernel starts none."""
-    rows = [{"kernel": "softmax", "shapes": ["4x8"], "rows": True}]
-    spec = spec_of({**GOOD, "levels": ["x86-64-avx2"], "threads": 3, "operators": rows}, "spec.toml", Path())
-    (level,) = levels_of(spec, measure=False)
-    threads = {entry.dispatch: tuning_machine(entry, level).threads for entry in entries_of(spec)}
-    assert threads == {"exact": 3, "chunk": 1, "row": 1}

@@ -26,7 +26,6 @@ def a_manifest() -> Manifest:
         arrays,
         ("contract",),
         "kernels/sum_f32_4x8.pdojo",
-        "exact",
         (variant,),
     )
     code = replace(variant, level="snitch", trace="traces/sum_f32_4x8-snitch.trace")
@@ -58,7 +57,8 @@ def test_the_schema_describes_the_records() -> None:
         "type": "integer",
         "description": "Bytes to which callers align all arrays.",
     }
-    assert found["properties"]["entries"]["items"]["properties"]["dispatch"]["enum"] == ["exact", "chunk", "row"]
+    sizes = found["properties"]["entries"]["items"]["properties"]["sizes"]
+    assert sizes["additionalProperties"] == {"type": ["integer", "string"]}
     assert found["properties"]["format"] == {"const": "pdojo library"}
 
 
@@ -75,14 +75,22 @@ def _set(data: Any, path: tuple[str | int, ...], value: object) -> None:
     ("path", "value", "message"),
     [
         (("format",), "other", 'format is "other", not "pdojo library"'),
-        (("format_version",), 2, "format_version is 2, not 1"),
+        (("format_version",), 1, "format_version is 1, not 2"),
         (("name",), 3, "name is 3, which is no string"),
         (("entries",), None, "the manifest lacks entries"),
         (("extra",), 1, 'the manifest has "extra", which the format does not know'),
-        (("entries", 0, "sizes", "R"), "4", 'entries[0].sizes.R is "4", which is no integer'),
-        (("entries", 0, "sizes", "R"), True, "entries[0].sizes.R is true, which is no integer"),
-        (("entries", 0, "dispatch"), "none", 'entries[0].dispatch is "none", not "exact" or "chunk" or "row"'),
-        (("entries", 0, "arrays", 1, "shape"), [1.5], "entries[0].arrays[1].shape[0] is 1.5, which is no integer"),
+        (("entries", 0, "sizes", "R"), 1.5, "entries[0].sizes.R is 1.5, which is no integer or string"),
+        (("entries", 0, "sizes", "R"), True, "entries[0].sizes.R is true, which is no integer or string"),
+        (
+            ("entries", 0, "arrays", 0, "direction"),
+            "up",
+            'entries[0].arrays[0].direction is "up", not "in" or "inout" or "out"',
+        ),
+        (
+            ("entries", 0, "arrays", 1, "shape"),
+            [1.5],
+            "entries[0].arrays[1].shape[0] is 1.5, which is no integer or string",
+        ),
         (("entries", 0, "variants", 0, "workspace"), [1], "entries[0].variants[0].workspace has 1 elements, not 2"),
         (("entries", 0, "variants", 0, "symbol"), None, "entries[0].variants[0] lacks symbol"),
     ],
@@ -91,7 +99,7 @@ def test_a_mistake_is_named_with_its_place(path: tuple[str | int, ...], value: o
     data = copy.deepcopy(json.loads(a_manifest().text()))
     _set(data, path, value)
     assert list(faults(data)) == [message]
-    with pytest.raises(UsageError, match="is no manifest of format 1"):
+    with pytest.raises(UsageError, match="is no manifest of format 2"):
         parse_manifest(json.dumps(data))
 
 

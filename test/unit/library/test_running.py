@@ -12,7 +12,7 @@ import pytest
 
 from pdojo.backends.measure.guarded import GuardedArray, GuardPlacement
 from pdojo.library.findings import Finding, Listener
-from pdojo.library.manifest import Array, Dispatch, Entry, Manifest, entry_name, kernel_path, order_of, triple_of
+from pdojo.library.manifest import Array, Entry, Manifest, entry_name, kernel_path, order_of, triple_of
 from pdojo.library.running import cases_of
 from pdojo.library.supervising import run_entries
 from toolchain import c_compiler
@@ -20,7 +20,7 @@ from toolchain import c_compiler
 TRIPLE = triple_of("x86_64")
 KERNEL = """
 kernel relu(x, w) -> (y)
-x f32 [{rows}, 8] heap
+{line}x f32 [{rows}, 8] heap
 w f32 [8] heap
 y f32 [{rows}, 8] heap
 t f32 [{rows}, 8] heap
@@ -63,7 +63,7 @@ OPERATOR(writes_behind, y[8 * R] = 0)
 OPERATOR(writes_input, ((float *)w)[0] = 1)
 OPERATOR(drops_nan, for (int64_t k = 0; k < 8 * R; k++) y[k] = isnan(y[k]) ? 0 : y[k])
 OPERATOR(ends, abort())
-OPERATOR(single_row, if (R % 4) y[8 * (R - 1)] += 1)
+OPERATOR(between, if (R > 1 && R < 40) y[8 * (R - 1)] += 1)
 int planted_leaves(handle *own, int64_t R, const float *x, const float *w, float *y) {
   for (int64_t k = 1; k < 8 * R; k++) y[k] = relu(x[k]) * w[k % 8];
   return 0;
@@ -97,15 +97,16 @@ DEFECTS = {
     "leaves": "wrong result: y.0, 0. is nan",
     "refuses": "the call was refused with code 2: no such sizes",
     "odd": "wrong result: y.0, 3. .* at odd addresses",
-    "single_row": "wrong result: in rows 10 to 10",
+    "between": r"wrong result: y.3, 0. .* \(R = 4, level here",
 }
 """The finding of each planted defect."""
 
 
-def _entry(name: str, rows: int, dispatch: Dispatch = "exact") -> Entry:
-    arrays = (Array("x", "f32", (rows, 8), "in"), Array("w", "f32", (8,), "in"), Array("y", "f32", (rows, 8), "out"))
-    named = entry_name(name, [rows], dispatch)
-    return Entry(named, name, {"R": rows}, arrays, (), kernel_path(named), dispatch, ())
+def _entry(name: str, rows: int | range) -> Entry:
+    shape = (rows if isinstance(rows, int) else "R", 8)
+    arrays = (Array("x", "f32", shape, "in"), Array("w", "f32", (8,), "in"), Array("y", "f32", shape, "out"))
+    named = entry_name(name, {"R": rows})
+    return Entry(named, name, {"R": rows}, arrays, (), kernel_path(named), ())
 
 
 @pytest.fixture(scope="module")
@@ -120,17 +121,19 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _findings(library: Path, entries: list[Entry], limit: float = 60) -> list[Finding]:
-    entries = sorted(entries, key=lambda each: order_of(each.operator, each.dispatch, each.sizes))
+    entries = sorted(entries, key=lambda each: order_of(each.operator, each.sizes))
     manifest = Manifest("planted", "1.0.0", "planted", "MIT", (TRIPLE,), ("here",), {}, tuple(entries), {})
     for entry in entries:
-        (library / entry.kernel).write_text(KERNEL.format(rows=entry.sizes["R"]))
+        rows = entry.sizes["R"]
+        line = "" if isinstance(rows, int) else f"size R in {rows[0]}..{rows[-1]} multiple {rows.step}\n"
+        (library / entry.kernel).write_text(KERNEL.format(rows="R" if line else rows, line=line))
     (library / "manifest.json").write_text(manifest.text())
     return run_entries(library, library / "planted.so", manifest, ["here"], Listener(), limit)
 
 
 def test_every_planted_defect_is_found(library: Path) -> None:
-    plain = [_entry(name, 4) for name in DEFECTS if name != "single_row"]
-    rows = [_entry("single_row", 4, "chunk"), _entry("single_row", 1, "row")]
+    plain = [_entry(name, 4) for name in DEFECTS if name != "between"]
+    rows = [_entry("between", range(1, 41))]
     right = [_entry("right", 4)]
     found = _findings(library, [*plain, *right, *rows])
     by_entry: dict[str, list[str]] = {}
@@ -138,12 +141,12 @@ def test_every_planted_defect_is_found(library: Path) -> None:
         by_entry.setdefault(finding.entry, []).append(finding.what)
     assert "right_4" not in by_entry
     for name, message in DEFECTS.items():
-        (entry,) = (each for each in by_entry if each in (f"{name}_4", f"{name}_4_chunk"))
+        (entry,) = (each for each in by_entry if each in (f"{name}_4", f"{name}_1to40"))
         assert any(re.search(message, what) for what in by_entry[entry]), by_entry[entry]
 
 
 def test_a_right_library_for_any_number_of_rows(library: Path) -> None:
-    entries = [_entry("right", 4), _entry("right", 4, "chunk"), _entry("right", 1, "row")]
+    entries = [_entry("right", 4), _entry("right", range(4, 4097, 4)), _entry("right", range(1, 1 << 31))]
     assert _findings(library, entries) == []
 
 
@@ -158,9 +161,10 @@ def test_a_call_that_never_ends(library: Path) -> None:
     assert "a call took more than 15 s" in found.what
 
 
-def test_every_case_is_run_for_every_level() -> None:
+def test_every_case_is_run_for_every_level(library: Path) -> None:
     manifest = Manifest("p", "1.0.0", "p", "MIT", (TRIPLE,), ("a", "b"), {}, (_entry("right", 4),), {})
-    cases = cases_of(manifest, ["a", "b"])
+    (library / kernel_path("right_4")).write_text(KERNEL.format(rows=4, line=""))
+    cases = cases_of(library, manifest, ["a", "b"])
     assert {case.level for case in cases} == {"a", "b"}
     assert {str(case.placement) for case in cases} == {
         "arrays aligned to 64 bytes with guard pages before them",

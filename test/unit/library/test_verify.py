@@ -26,7 +26,7 @@ SPEC: dict[str, Any] = {
     "tuning": {"measure": False},
     "operators": [
         {"kernel": "softmax", "shapes": ["4x16"]},
-        {"kernel": "relu", "plain": ["3x10"], "rows": 2},
+        {"kernel": "relu", "plain": ["3x10"], "rows": True},
     ],
 }
 

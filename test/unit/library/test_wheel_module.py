@@ -69,7 +69,8 @@ def test_any_number_of_rows(demo: Any) -> None:
     for rows in (0, 1, 7, 100):
         assert demo.scale_f32(np.ones((rows, 3), np.float32), w).shape == (rows, 3)
     with pytest.raises(
-        ValueError, match=r"scale_f32 does not serve x \[2, 4\], w \[3\]; it serves x \[any, 3\], w \[3\]"
+        ValueError,
+        match=r"scale_f32 does not serve x \[2, 4\], w \[3\]; it serves x \[5, 3\], w \[3\]; x \[R, 3\], w \[3\]",
     ):
         demo.scale_f32(np.ones((2, 4), np.float32), w)
 
@@ -216,7 +217,7 @@ def test_tensors(demo: Any) -> None:
 
 
 def test_docstrings_and_types(demo: Any) -> None:
-    assert "- any, 3: x [any, 3], w [3], y [any, 3]" in demo.scale_f32.__doc__
+    assert "- 1..4096, 3: x [R, 3], w [3], y [R, 3]" in demo.scale_f32.__doc__
     assert "- 8, 2: x [8], y [4]" in demo.window_f32.__doc__
     text = module_text(MANIFEST)
     assert (
