@@ -47,8 +47,9 @@ class Open(_Number):
     OpenExtent; so does every use as a plain integer.
     """
 
-    __slots__ = ("_terms",)
+    __slots__ = ("_hash", "_terms")
     _terms: tuple[tuple[_Monomial, int], ...]
+    _hash: int
 
     def __new__(cls, terms: Mapping[_Monomial, int]) -> Self:
         """The polynomial with a coefficient for each product of sizes."""
@@ -125,7 +126,11 @@ class Open(_Number):
     __repr__ = __str__
 
     def __hash__(self) -> int:
-        return hash(self._terms)
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash = hash(self._terms)
+            return self._hash
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Open) and self._terms == other._terms
