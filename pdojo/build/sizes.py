@@ -28,7 +28,7 @@ MOST_VALUES = 1 << 13
 
 
 class OpenExtent(UsageError):
-    """What is asked of an extent has different answers for the values of its sizes."""
+    """A question about an extent with different answers for the values of its sizes."""
 
     def __init__(self, message: str, *, narrower: bool = False) -> None:
         super().__init__(message)

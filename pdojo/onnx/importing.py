@@ -376,7 +376,7 @@ class Importer:
 
 
 class OpenNode(OpenExtent):
-    """What a node asks of an extent has different answers for the values of its sizes; the message names the node."""
+    """A question of a node about an extent with different answers for the values of sizes; the message names it."""
 
 
 def _extents(node: Node, operands: Sequence[Operand | None]) -> Sequence[Known] | None:

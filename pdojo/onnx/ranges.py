@@ -58,7 +58,7 @@ class Ranges(Generic[_P]):
     seen: list[Shapes] = field(default_factory=list[Shapes])
     """The shapes that have plans of their own, the first one first, and those for which ranges were opened."""
     plans: list[OpenPlan[_P]] = field(default_factory=list["OpenPlan[_P]"])
-    """Those made last first."""
+    """The plans for ranges, the newest first."""
     refused: dict[frozenset[Place], str] = field(default_factory=dict[frozenset[Place], str])
     """The extents that cannot all be opened, with the reasons."""
     _lock: RLock = field(default_factory=RLock)
