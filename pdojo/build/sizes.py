@@ -28,7 +28,16 @@ MOST_VALUES = 1 << 13
 
 
 class OpenExtent(UsageError):
-    """A question about an extent that has different answers for the values of its sizes."""
+    """A question about an extent with different answers for the values of its sizes."""
+
+    def __init__(self, message: str, *, narrower: bool = False) -> None:
+        super().__init__(message)
+        self.narrower = narrower
+        """Whether it may have one answer for fewer values."""
+
+
+class OpenArgument(OpenExtent):
+    """An OpenExtent whose message names the function that was called."""
 
 
 class Open(_Number):
@@ -38,8 +47,9 @@ class Open(_Number):
     OpenExtent; so does every use as a plain integer.
     """
 
-    __slots__ = ("_terms",)
+    __slots__ = ("_hash", "_terms")
     _terms: tuple[tuple[_Monomial, int], ...]
+    _hash: int
 
     def __new__(cls, terms: Mapping[_Monomial, int]) -> Self:
         """The polynomial with a coefficient for each product of sizes."""
@@ -91,10 +101,9 @@ class Open(_Number):
             low, high = low + min(products), high + max(products)
         return low, high
 
-    def at(self, value: int) -> int:
-        """The value for a value of its only size."""
-        known = dict.fromkeys(self.sizes, value)
-        return sum(prod([each.evaluate((), known) for each in factors]) for factors in self.products)
+    def at(self, values: Mapping[Size, int]) -> int:
+        """The value for values of its sizes."""
+        return sum(prod([each.evaluate((), values) for each in factors]) for factors in self.products)
 
     @property
     def sizes(self) -> list[Size]:
@@ -117,7 +126,11 @@ class Open(_Number):
     __repr__ = __str__
 
     def __hash__(self) -> int:
-        return hash(self._terms)
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash = hash(self._terms)
+            return self._hash
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Open) and self._terms == other._terms
@@ -178,7 +191,7 @@ class Open(_Number):
     def __bool__(self) -> bool:
         low, high = _range(self, 0, 0)
         if low <= 0 <= high:
-            raise OpenExtent(f"whether {self} is 0 depends on {_named(self)}")
+            raise OpenExtent(f"whether {self} is 0 depends on {_named(self)}", narrower=True)
         return True
 
     def _refuse(self, *others: Any) -> Any:
@@ -228,13 +241,23 @@ def lesser(one: int, other: int) -> int:
         return min(one, other)
     low, high = _range(one - other, -1, 1)
     if low < 0 < high:
-        raise OpenExtent(f"whether {one} <= {other} depends on {_named(one - other)}")
+        raise OpenExtent(f"whether {one} <= {other} depends on {_named(one - other)}", narrower=True)
     return one if high <= 0 else other
 
 
 def is_at_most(one: int, other: int) -> bool:
     """Whether `one` is at most `other` for all sizes."""
     return _range(one - other, 0, 1)[1] <= 0
+
+
+def is_multiple(extent: int, divisor: int) -> bool:
+    """Whether an extent is known to be a multiple of a number for all sizes."""
+    return _quotient(extent, divisor) is not None
+
+
+def sizes_of(extent: int) -> list[Size]:
+    """The sizes on which an extent depends."""
+    return extent.sizes if isinstance(extent, Open) else []
 
 
 def is_open(shape: Iterable[int]) -> bool:
@@ -305,7 +328,7 @@ def _decided(left: int, sign: str, right: int, most: int) -> bool:
     """Whether `left - right <= most` for all sizes, which `sign` says. Raises OpenExtent if that depends on them."""
     low, high = _range(left - right, most, most + 1)
     if low <= most < high:
-        raise OpenExtent(f"whether {left} {sign} {right} depends on {_named(left - right)}")
+        raise OpenExtent(f"whether {left} {sign} {right} depends on {_named(left - right)}", narrower=True)
     return high <= most
 
 
@@ -323,7 +346,8 @@ def _range(extent: int, low: int, high: int) -> tuple[int, int]:
 @cache
 def _extremes(extent: Open, values: range) -> tuple[int, int]:
     """The least and the greatest value for these values of the only size."""
-    found = [extent.at(value) for value in values]
+    sizes = extent.sizes
+    found = [extent.at(dict.fromkeys(sizes, value)) for value in values]
     return min(found), max(found)
 
 
