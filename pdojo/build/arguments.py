@@ -54,7 +54,7 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
         try:
             return function(*bound.args, **bound.kwargs)
         except OpenExtent as error:
-            raise UsageError(f"'{title}': {error}") from None
+            raise OpenExtent(f"'{title}': {error}") from None
 
     return call
 

@@ -91,10 +91,9 @@ class Open(_Number):
             low, high = low + min(products), high + max(products)
         return low, high
 
-    def at(self, value: int) -> int:
-        """The value for a value of its only size."""
-        known = dict.fromkeys(self.sizes, value)
-        return sum(prod([each.evaluate((), known) for each in factors]) for factors in self.products)
+    def at(self, values: Mapping[Size, int]) -> int:
+        """The value for values of its sizes."""
+        return sum(prod([each.evaluate((), values) for each in factors]) for factors in self.products)
 
     @property
     def sizes(self) -> list[Size]:
@@ -237,6 +236,11 @@ def is_at_most(one: int, other: int) -> bool:
     return _range(one - other, 0, 1)[1] <= 0
 
 
+def is_multiple(extent: int, divisor: int) -> bool:
+    """Whether an extent is known to be a multiple of a number for all sizes."""
+    return _quotient(extent, divisor) is not None
+
+
 def is_open(shape: Iterable[int]) -> bool:
     """Whether an extent depends on sizes."""
     return any(isinstance(extent, Open) for extent in shape)
@@ -323,7 +327,8 @@ def _range(extent: int, low: int, high: int) -> tuple[int, int]:
 @cache
 def _extremes(extent: Open, values: range) -> tuple[int, int]:
     """The least and the greatest value for these values of the only size."""
-    found = [extent.at(value) for value in values]
+    sizes = extent.sizes
+    found = [extent.at(dict.fromkeys(sizes, value)) for value in values]
     return min(found), max(found)
 
 

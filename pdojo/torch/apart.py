@@ -15,6 +15,7 @@ from pdojo.model.kernels import Step
 from pdojo.torch.keys import Key, key_of
 from pdojo.torch.planning import Plan
 from pdojo.torch.program import Environment, Layout, RegionStep
+from pdojo.torch.symbols import Values
 
 Memory: TypeAlias = dict[Tensor, torch.Tensor]
 """Tensors of PyTorch, laid out as the graph says, keyed by the tensors of a model that live in their memory."""
@@ -31,6 +32,8 @@ class KernelCall:
     """The tensors of the graph that the kernel reads."""
     outputs: Mapping[Key, Tensor]
     """The tensors of the graph that the kernel writes."""
+    values: Values
+    """The values of sizes."""
 
     @property
     def name(self) -> str:
@@ -39,7 +42,7 @@ class KernelCall:
 
     def bind(self, memory: Memory) -> Callable[[], None]:
         """A function that runs the kernel on tensors in memory; its results get memory now."""
-        memory.update((tensor, Layout.of(key).new()) for key, tensor in self.outputs.items())
+        memory.update((tensor, Layout.of(key, self.values).new()) for key, tensor in self.outputs.items())
         inputs = [memory[tensor].data_ptr() for tensor in self.compiled.inputs_read]
         outputs = [memory[tensor].data_ptr() for tensor in self.compiled.model.results]
         return lambda: self.compiled.run_at(inputs, outputs)
@@ -65,7 +68,11 @@ def kernel_calls(region: RegionStep) -> list[KernelCall]:
         inputs = dict.fromkeys(each.memory for each in step.inputs if isinstance(each, Tensor))
         calls.append(
             KernelCall(
-                step, compiled, {keys[each]: each for each in inputs}, {keys[each]: each for each in step.outputs}
+                step,
+                compiled,
+                {keys[each]: each for each in inputs},
+                {keys[each]: each for each in step.outputs},
+                region.values,
             )
         )
     return calls

@@ -111,7 +111,7 @@ class _Reference:
             if key in self._plan.static:
                 self._known[key] = self._as_asked(self._plan.static[key])
             elif key[0].op == "placeholder":  # Only its shape matters: no region reads it any more.
-                self._known[key] = self._as_asked(Layout.of(key).new().zero_())
+                self._known[key] = self._as_asked(Layout.of(key, self._plan.values).new().zero_())
             else:
                 self._run(key[0])
         return self._known[key]
