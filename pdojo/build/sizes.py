@@ -241,6 +241,11 @@ def is_multiple(extent: int, divisor: int) -> bool:
     return _quotient(extent, divisor) is not None
 
 
+def sizes_of(extent: int) -> list[Size]:
+    """The sizes on which an extent depends."""
+    return extent.sizes if isinstance(extent, Open) else []
+
+
 def is_open(shape: Iterable[int]) -> bool:
     """Whether an extent depends on sizes."""
     return any(isinstance(extent, Open) for extent in shape)

@@ -10,6 +10,7 @@ from math import prod
 from pdojo.build.array import Array
 from pdojo.build.graph import Computed, Definition, Read, Write, identity, reads
 from pdojo.build.plan import index_ranges, needed
+from pdojo.build.sizes import bounds_of, greatest, is_open, open_extent
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.rules.lanes import linear_address
 
@@ -60,7 +61,7 @@ def pieces_of(results: Sequence[Array]) -> tuple[tuple[Definition, int], ...]:
         return ()
     whole = read.definition
     found = [_piece(write, whole) for write in whole.writes]
-    pieces = sorted((piece for piece in found if piece is not None), key=lambda piece: piece[1])
+    pieces = sorted((piece for piece in found if piece is not None), key=lambda piece: bounds_of(piece[1]))
     ends = accumulate(prod(source.shape) for source, _ in pieces)
     places = [0, *ends]
     is_whole = len(pieces) == len(found) > 1 and places[-1] == result.size
@@ -72,6 +73,9 @@ def _piece(write: Write, whole: Definition) -> tuple[Definition, int] | None:
     if not write.is_copy or not isinstance(write.value, Read) or not write.value.definition.is_input:
         return None
     source = write.value.definition
+    if is_open((*source.shape, *whole.shape)):
+        place = _open_place(write, write.value.index, source.shape, whole.shape)
+        return None if place is None else (source, place)
     reading = linear_address(write.value.index, source.shape)
     writing = linear_address(write.target, whole.shape)
     in_order = linear_address(identity(write.extents), write.extents)
@@ -81,10 +85,23 @@ def _piece(write: Write, whole: Definition) -> tuple[Definition, int] | None:
     return source, distance.constant
 
 
+def _open_place(write: Write, reading: Sequence[Expr], source: Sequence[int], whole: Sequence[int]) -> int | None:
+    """The place of a piece along the first axis of several elements, if shapes depend on sizes; None for others."""
+    own = identity(write.extents)
+    axis = next((d for d, extent in enumerate(whole) if extent != 1), None)
+    if axis is None or tuple(reading) != own or not tuple(source) == write.extents[: len(whole)] == write.extents:
+        return None
+    start = write.target[axis] - own[axis]
+    is_piece = (*own[:axis], *own[axis + 1 :]) == (*write.target[:axis], *write.target[axis + 1 :])
+    if not is_piece or start.variables() or tuple(source[axis + 1 :]) != tuple(whole[axis + 1 :]):
+        return None
+    return open_extent(start) * prod(whole[axis + 1 :])
+
+
 def longest_row(results: Sequence[Array]) -> int:
-    """The largest number of elements that an operation reduces to one."""
+    """The largest number of elements that an operation reduces to one, at any sizes."""
     made = needed(read.definition for result in results for read in reads(result.operand))
-    rows = [prod(write.extents[write.outer :]) for each in made for write in each.writes]
+    rows = [prod(greatest(write.extents[write.outer :])) for each in made for write in each.writes]
     return max(rows, default=1)
 
 

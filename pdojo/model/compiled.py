@@ -4,34 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from operator import itemgetter
+from functools import cached_property
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.calling.arguments import CallArguments
-from pdojo.backends.calling.arrays import ALIGNMENT, AnyArray, aligned, aligned_empty
-from pdojo.backends.llvm.executable import LoadedKernel
+from pdojo.backends.calling.arguments import CallArguments, sizes_by_shapes
+from pdojo.backends.calling.arrays import ALIGNMENT, AnyArray, aligned, aligned_empty, parameters_at
+from pdojo.backends.llvm.executable import Workspace
 from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.backends.measure.arrays import ArraySet, random_inputs
+from pdojo.dialect.affine import Size
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine as machine_named
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import MeasurementError, UsageError
+from pdojo.model.calls import Calls
 from pdojo.model.compiling import KernelRequest
-from pdojo.model.constants import Held, SharedConstants
 from pdojo.model.element_types import memory_of, numpy_type
 from pdojo.model.flattening import flattened
-from pdojo.model.graph import Known, Operand, Tensor, dtype_of
-from pdojo.model.kernels import Step
+from pdojo.model.graph import Tensor, dtype_of
+from pdojo.model.kept import Kept
+from pdojo.model.model import Model, parameters_for
+from pdojo.model.present import Present
 from pdojo.model.sized_programs import SizedPrograms
 from pdojo.passes.scheduled_kernel import PASS, Scheduler, assume_alignment
 
-if TYPE_CHECKING:
-    from pdojo.model.model import Model
+_MOST_VALUES = 256
+"""Most combinations of sizes for which a model is kept."""
 
 
 def compile_model(
@@ -46,11 +49,12 @@ def compile_model(
 ) -> CompiledModel:
     """The work of `Model.compile`."""
     described = described_machine(machine, tune, threads)
-    requests = [_request(kernel, described, tune, scheduler, has_form=programs is not None) for kernel in model.kernels]
+    has_form = programs is not None and not model.sizes
+    requests = [_request(kernel, described, tune, scheduler, has_form=has_form) for kernel in model.kernels]
     programs = programs or SizedPrograms()
     executables = programs.load(model.kernels, requests, described.threads, cached=cached)
     loaded = dict(zip(model.kernels, executables, strict=True))
-    return CompiledModel(model, [loaded[step.kernel] for step in model.calls], programs.constants)
+    return CompiledModel(model, Calls(model, [loaded[step.kernel] for step in model.calls], programs.constants))
 
 
 def described_machine(machine: Machine | str | None, tune: str, threads: int | None) -> Machine:
@@ -83,62 +87,102 @@ class CompiledModel:
 
     Call it with arrays in the order of the model's inputs, or by name: NumPy arrays or PyTorch tensors on the CPU.
     Output arrays may be given by name; those left out are allocated. The call returns all outputs. Several threads may
-    call it at once.
+    call it at once. A call of a model with sizes is one of the model at their values (`at`).
     """
 
     def __init__(
-        self, model: Model, executables: Sequence[LoadedKernel], constants: SharedConstants | None = None
+        self, model: Model, calls: Calls, present: Present | None = None, blocks: list[Workspace] | None = None
     ) -> None:
-        self.model = model
-        self._shared = constants or SharedConstants()
-        self._held: list[Held] = []
-        """The shared constants that it keeps alive."""
-        self._parameters = model.parameters
-        self._names = {p.name: value for p, value in zip(self._parameters, self._interface(), strict=True)}
-        self._constants: dict[int, NDArray[Any]] = {}
-        self._slots: dict[object, int] = {}
-        """The place of each array in the list of addresses; the key is a tensor, or the identity of a constant."""
-        self._steps = [self._step(*call) for call in zip(model.calls, executables, strict=True)]
-        self._calls = [(each.run_with_indices, _getter(slots, each.given)) for each, slots in self._steps]
-        self._written = model.results
+        self._whole = model
+        self._calls = calls
+        self._present = present or Present({})
+        self._is_open = bool(model.sizes) and present is None
+        """Whether its sizes have no values."""
+        self._known: Kept[CompiledModel] = Kept(_MOST_VALUES)
+        """The model at values of its sizes."""
+        self._blocks: list[Workspace] = [] if blocks is None else blocks
+        """Blocks of intermediates that no running call uses; a call takes another one if one is too small."""
+        if self._is_open:
+            return
+        self.results = {self._present.tensor(tensor): name for tensor, name in model.results.items()}
+        """The tensors that kernels write into arrays of the caller, with the names of the outputs."""
+        tensor, read = self._present.tensor, calls.tensors
+        self.inputs_read = tuple([tensor(each) for each in model.inputs if each in read])
+        """The inputs that kernels read."""
+        self._inputs = tuple([tensor(each) for each in model.inputs])
+        self._outputs = tuple([(name, self._present.operand(each)) for name, each in model.outputs])
+        self._parameters = parameters_for(self._inputs, self._outputs)
+        operands = [*self._inputs, *(value for _, value in self._outputs)]
+        self._names = {p.name: value for p, value in zip(self._parameters, operands, strict=True)}
+        self._offsets, self._bytes = model.memory.at(self._present.number)
         self._apart = self._places_apart()
-        """Of each array outside the block: its place among addresses and among arguments, and its offset."""
-        self._free: list[tuple[NDArray[np.uint8], list[int]]] = []
-        """Blocks of intermediates that no running call uses, with the addresses of all arrays in their last call."""
+        """Of each array outside the block: its place among numbers and among arguments, and its offset."""
+        self._numbers: dict[int, list[int]] = {}
+        """The numbers of a call, keyed by the address of the block; those of the last call with it."""
+
+    @cached_property
+    def model(self) -> Model:
+        """The model, at the values of its sizes if they have some."""
+        return self._whole if self._is_open else self._whole.at(self._present)
+
+    @property
+    def sizes(self) -> Sequence[Size]:
+        """The sizes that have no values."""
+        return [*self._whole.sizes.values()] if self._is_open else []
+
+    def at(self, values: Sequence[int]) -> CompiledModel:
+        """The model at values of its sizes, in order; nothing is compiled. Raises UsageError for one out of range."""
+
+        def made() -> CompiledModel:
+            present = Present.of(self._whole.name, self.sizes, values)
+            return CompiledModel(self._whole, self._calls, present, self._blocks)
+
+        return self._known.get(tuple(values), made) if self._is_open else self
 
     def __call__(self, /, *arrays: AnyArray, **named: AnyArray) -> Any:
         """Run the model; raises UsageError, naming the array, if one does not fit."""
-        return self._called(arrays, named, self._run_steps)
+        return self._for(arrays, named)._called(arrays, named, self._calls.run)
+
+    def _for(self, arrays: Sequence[AnyArray], named: Mapping[str, AnyArray]) -> CompiledModel:
+        """The model at the sizes of arrays."""
+        if not self._is_open:
+            return self
+        values, _ = sizes_by_shapes(self._whole.name, self._whole.parameters, arrays, named, self.sizes)
+        return self.at([*values.values()])
 
     def profile(self, *arrays: AnyArray, **named: AnyArray) -> tuple[float, ...]:
         """The seconds of each call (`model.calls`) in one run. Raises UsageError like a call."""
         seconds: list[float] = []
 
-        def timed(addresses: list[int]) -> None:
-            for executable, slots in self._steps:
+        def timed(numbers: list[int]) -> None:
+            for executable, places in self._calls.steps:
                 start = perf_counter()
-                executable.run_with_indices([*(addresses[slot] for slot in slots), *executable.given])
+                executable.run_with_indices([numbers[place] for place in places])
                 seconds.append(perf_counter() - start)
 
-        self._called(arrays, named, timed)
+        self._for(arrays, named)._called(arrays, named, timed)
         return tuple(seconds)
 
     def check_memory(self) -> None:
-        """Run each kernel once on random inputs between zones that it must not write.
+        """Run each kernel once on random inputs between zones that it must not write; at all sizes that were called.
 
         Raises MeasurementError, with the kernel and the array, if one writes outside of its outputs.
         """
-        for executable in {id(each): each for each, _ in self._steps}.values():
-            parameters = executable.parameters
+        if self._is_open:
+            for each in self._known.values:
+                each.check_memory()
+            return
+        extents = {place: extent for extent, place in self._calls.sizes.items()}
+        for executable, places in {id(each): (each, places) for each, places in self._calls.steps}.values():
+            values = [self._present.number(extents[place]) for place in places[len(executable.arguments) :]]
+            sizes = {} if executable.given else dict(zip([s.name for s in executable.sizes], values, strict=True))
+            parameters = (*parameters_at(executable.parameters, sizes),)
             arrays = ArraySet(parameters, random_inputs(parameters, 0))
-            executable.bind(*arrays.arrays)()
+            executable.bind(*arrays.arrays, **sizes)()
             damage = arrays.damage()
             if damage is not None:
-                raise MeasurementError(f"kernel '{executable.name}' of {self.model.name}: {damage}; please report this")
-
-    def _run_steps(self, addresses: list[int]) -> None:
-        for run_at, arrays in self._calls:
-            run_at(arrays(addresses))
+                title = f"kernel '{executable.name}' of {self._whole.name}"
+                raise MeasurementError(f"{title}: {damage}; please report this")
 
     def _called(
         self, arrays: Sequence[AnyArray], named: Mapping[str, AnyArray], run: Callable[[list[int]], None]
@@ -146,16 +190,13 @@ class CompiledModel:
         given = [self._as_memory(p.name, each) for p, each in zip(self._parameters, arrays, strict=False)]
         given += arrays[len(given) :]
         by_name = {name: self._as_memory(name, array) for name, array in named.items()}
-        arguments = CallArguments.of(self.model.name, self._parameters, given, by_name)
+        arguments = CallArguments.of(self._whole.name, self._parameters, given, by_name)
         views = dict(zip([p.name for p in self._parameters], arguments.views, strict=True))
         self._run(views, run)
         if arguments.are_tensors:
             return arguments.outputs
-        outputs = [views[name].view(numpy_type(dtype_of(value))) for name, value in self.model.outputs]
+        outputs = [views[name].view(numpy_type(dtype_of(value))) for name, value in self._outputs]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
-
-    def _interface(self) -> list[Operand]:
-        return [*self.model.inputs, *(value for _, value in self.model.outputs)]
 
     def _as_memory(self, name: str, array: AnyArray) -> AnyArray:
         """An array of the caller as kernels take it; arrays of other types are left to the check of the call."""
@@ -166,101 +207,73 @@ class CompiledModel:
         fits = given.dtype == numpy_type(dtype_of(value))
         return memory_of(given) if fits and given.flags.c_contiguous else given
 
-    def _step(self, step: Step, executable: LoadedKernel) -> tuple[LoadedKernel, list[int]]:
-        """A call, with the places of its arrays in the list of addresses."""
-        operands = {p.name: o for p, o in zip(executable.parameters, (*step.inputs, *step.outputs), strict=True)}
-        if executable.constants is None:
-            return executable, [self._slot(operands[p.name]) for p in executable.arguments]
-        known = {p.name: _known(operands[p.name]) for p in executable.parameters if p.constant}
-        made = self._kept(self._shared.bound(executable, known))
-        return executable, [
-            self._place(made[p.name]) if p.name in made else self._slot(operands[p.name]) for p in executable.arguments
-        ]
-
-    def _kept(self, held: Held) -> Mapping[str, NDArray[Any]]:
-        """Arrays that live as long as the model."""
-        self._held.append(held)
-        return held.arrays
-
-    def _place(self, array: NDArray[Any]) -> int:
-        """The place of an array that was made by binding."""
-        slot = self._slots.setdefault(id(array), len(self._slots))
-        self._constants[slot] = array
-        return slot
-
-    def _slot(self, operand: Operand) -> int:
-        if not isinstance(operand, Tensor):
-            return self._place(self._kept(self._shared.aligned(operand))[""])
-        return self._slots.setdefault(operand.memory, len(self._slots))
-
     def _places_apart(self) -> list[tuple[int, int, int]]:
-        numbers = {tensor: number for number, tensor in enumerate((*self.inputs_read, *self._written))}
-        tensors = [(slot, key) for key, slot in self._slots.items() if isinstance(key, Tensor)]
-        places = [(slot, *self.model.memory.place(key)) for slot, key in tensors]
-        return [(slot, numbers[whole], offset) for slot, whole, offset in places if whole in numbers]
+        whole, number = self._whole, self._present.number
+        read = [tensor for tensor in whole.inputs if tensor in self._calls.tensors]
+        arguments = {tensor: place for place, tensor in enumerate((*read, *whole.results))}
+        rows = [(place, *whole.memory.place(tensor)) for tensor, place in self._calls.tensors.items()]
+        return [(place, arguments[own], number(offset)) for place, own, offset in rows if own in arguments]
 
     def run_at(
         self, inputs: Sequence[int], outputs: Sequence[int], run: Callable[[list[int]], None] | None = None
     ) -> None:
         """Run the kernels on arrays at these addresses, multiples of 64; only indices are checked.
 
-        Raises IndexOutOfRange for an index that a kernel refuses; kernels before it have run.
+        Raises IndexOutOfRange for an index that a kernel refuses; kernels before it have run. A model with sizes runs
+        at values of these only.
 
-        `inputs` are in the order of the model's inputs that kernels read, `outputs` in that of `model.results`. `run`
-        runs the kernels at the addresses of all arrays; None calls one after the other.
+        `inputs` are in the order of `inputs_read`, `outputs` in that of `results`. `run` runs the kernels with the
+        numbers of all calls; None calls one after the other.
         """
         try:
-            block, addresses = self._free.pop()
+            block = self._blocks.pop()
         except IndexError:
-            block = aligned_empty((max(1, self.model.memory.bytes),), np.dtype(np.uint8))
-            addresses = self._addresses(block)
+            block = Workspace.of(max(1, self._bytes))
+        if block.memory.nbytes < self._bytes:
+            block = Workspace.of(max(1, self._bytes))
+        numbers = self._numbers.get(block.address)
+        if numbers is None:
+            numbers = self._numbers[block.address] = self._numbers_with(block.address)
         given = (*inputs, *outputs)
         for slot, place, offset in self._apart:
-            addresses[slot] = given[place] + offset
-        (run or self._run_steps)(addresses)
-        self._free.append((block, addresses))
+            numbers[slot] = given[place] + offset
+        (run or self._calls.run)(numbers)
+        self._blocks.append(block)
 
     def apart(self) -> list[CompiledModel]:
         """Each step as a model of its own, with the same code; steps that calls leave out have plain code."""
-        executables = iter([executable for executable, _ in self._steps])
-        return [
-            CompiledModel(
-                type(self.model).of_step(step),
-                [compile_kernel(step.kernel) if step.places else next(executables)],
-                self._shared,
-            )
-            for step in self.model.steps
-        ]
-
-    @property
-    def inputs_read(self) -> tuple[Tensor, ...]:
-        """The inputs that kernels read."""
-        return tuple(tensor for tensor in self.model.inputs if tensor in self._slots)
+        executables = iter([executable for executable, _ in self._calls.steps])
+        found: list[CompiledModel] = []
+        for step in self.model.steps:
+            model = type(self.model).of_step(step)
+            code = compile_kernel(step.kernel) if step.places else next(executables)
+            found.append(CompiledModel(model, Calls(model, [code], self._calls.shared)))
+        return found
 
     def _run(self, views: Mapping[str, NDArray[Any]], run: Callable[[list[int]], None]) -> None:
         inputs = [_aligned(views[tensor.name]) for tensor in self.inputs_read]
-        results = {tensor: _aligned_output(views[name]) for tensor, name in self._written.items()}
+        results = {tensor: _aligned_output(views[name]) for tensor, name in self.results.items()}
         self.run_at([each.ctypes.data for each in inputs], [each.ctypes.data for each in results.values()], run)
-        for tensor, name in self._written.items():
+        for tensor, name in self.results.items():
             if results[tensor] is not views[name]:
                 views[name][...] = results[tensor]
         self._copy_others(views, results)
 
-    def _addresses(self, block: NDArray[np.uint8]) -> list[int]:
-        """The addresses of the constants and of the arrays in the block of intermediates; 0 for others."""
-        start, offsets = block.ctypes.data, self.model.memory.offsets
-        addresses = [0] * len(self._slots)
-        for key, slot in self._slots.items():
-            if slot in self._constants:
-                addresses[slot] = self._constants[slot].ctypes.data
-            elif isinstance(key, Tensor) and key in offsets:
-                addresses[slot] = start + offsets[key]
-        return addresses
+    def _numbers_with(self, start: int) -> list[int]:
+        """The addresses of the constants and of the arrays in a block that starts there, and sizes; 0 for others."""
+        numbers = [0] * self._calls.count
+        for slot, array in self._calls.constants.values():
+            numbers[slot] = array.ctypes.data
+        for tensor, slot in self._calls.tensors.items():
+            numbers[slot] = start + self._offsets[tensor] if tensor in self._offsets else 0
+        for extent, slot in self._calls.sizes.items():
+            numbers[slot] = self._present.number(extent)
+        return numbers
 
     def _copy_others(self, views: Mapping[str, NDArray[Any]], results: Mapping[Tensor, NDArray[Any]]) -> None:
         """Write the outputs that no kernel writes: inputs, constants, and other views of an output."""
-        written = set(self._written.values())
-        for name, value in self.model.outputs:
+        written = set(self.results.values())
+        for name, value in self._outputs:
             if name in written:
                 continue
             if not isinstance(value, Tensor):
@@ -272,20 +285,9 @@ class CompiledModel:
             views[name][...] = source.reshape(value.shape)
 
     def __repr__(self) -> str:
-        rows = [f"{p.intent.value} {p.name} {p.dtype}{list(p.shape)}" for p in self._parameters]
-        return f"<CompiledModel {self.model.name}({', '.join(rows)})>"
-
-
-def _getter(slots: Sequence[int], given: Sequence[int]) -> Callable[[list[int]], Sequence[int]]:
-    """From a list to its elements at some places, and the values of sizes."""
-    if given or len(slots) < 2:
-        return lambda addresses: [*(addresses[slot] for slot in slots), *given]
-    return itemgetter(*slots)
-
-
-def _known(operand: Operand) -> Known:
-    assert not isinstance(operand, Tensor), operand
-    return operand
+        given = self._whole.parameters if self._is_open else self._parameters
+        rows = [f"{p.intent.value} {p.name} {p.dtype}[{', '.join(p.extent_texts)}]" for p in given]
+        return f"<CompiledModel {self._whole.name}({', '.join(rows)})>"
 
 
 def _aligned(array: NDArray[Any]) -> NDArray[Any]:

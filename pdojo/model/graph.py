@@ -1,4 +1,4 @@
-"""Graphs of operations on tensors of known shape, as frontends make them.
+"""Graphs of operations on tensors, whose shapes are known or depend on sizes, as frontends make them.
 
 An operation is lowered to handles of `pdojo.build`. It is lowered once by itself, which gives the shapes of its
 results, and again in the kernel of its group.
@@ -18,6 +18,7 @@ from pdojo import build
 from pdojo.build.array import storage_of
 from pdojo.build.graph import Definition, Read
 from pdojo.build.plan import index_ranges
+from pdojo.build.sizes import OpenExtent, is_open
 from pdojo.dialect.functions import byte_width
 from pdojo.model.classify import Kind, kind_of, longest_row, moved, pieces_of
 from pdojo.model.element_types import element_type, numpy_type
@@ -36,6 +37,7 @@ class Tensor:
     dtype: str
     """The element type of handles."""
     shape: tuple[int, ...]
+    """The extents: numbers, or polynomials of sizes (`pdojo.build.size`)."""
     sources: frozenset[str]
     """Names of the model's inputs that it depends on."""
     base: Tensor | None = None
@@ -158,7 +160,7 @@ class GraphBuilder:
         ranges = index_ranges([each.operand for each in handles])
         indices = frozenset(tensor for definition, tensor in tensors.items() if definition in ranges)
         operation = Operation(name, lower, tuple(operands), tuple(results), kind, row, others, indices, pieces)
-        if operation.made and not inputs:
+        if operation.made and not inputs and not any(is_open(tensor.shape) for tensor in operation.made):
             return self.fold(operation)
         if operation.made:
             self.operations.append(operation)
@@ -204,4 +206,7 @@ def _is_reshaped(value: build.Array, handle: build.Array) -> bool:
     """Whether a handle has the elements of an input in their order."""
     if value.dtype != handle.dtype or value.size != handle.size:
         return False
-    return build.reshape(handle, value.shape).operand == value.operand
+    try:
+        return build.reshape(handle, value.shape).operand == value.operand
+    except OpenExtent:
+        return False

@@ -11,6 +11,7 @@ from pdojo.build.graph import Definition, Read, reads
 from pdojo.build.kernel import kernel_with_repeats, repeated_inputs
 from pdojo.build.plan import needed
 from pdojo.build.signature import signature
+from pdojo.build.sizes import open_extent
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.model.classify import Kind
@@ -32,6 +33,8 @@ class Step:
 
     The kernel then need not run, as the output is complete.
     """
+    sizes: tuple[int, ...] = ()
+    """The values of the kernel's sizes, in order."""
 
 
 def step_of(operations: Sequence[Operation], wanted: Collection[Tensor], known: dict[Hashable, KernelOp]) -> Step:
@@ -54,7 +57,8 @@ def step_of(operations: Sequence[Operation], wanted: Collection[Tensor], known: 
     if key not in known:
         kernel = kernel_with_repeats(name, used, handles)
         known[key] = known.setdefault(print_notation(kernel), kernel)
-    return Step(known[key], tuple(inputs), tuple(outputs))
+    sizes = [open_extent(size.expression) for size in known[key].known_sizes().values()]
+    return Step(known[key], tuple(inputs), tuple(outputs), sizes=tuple(sizes))
 
 
 class _Lowering:

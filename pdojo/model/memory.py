@@ -1,18 +1,26 @@
-"""The memory plan of a model: places of intermediate tensors in one block, which they share when they live apart."""
+"""The memory plan of a model: places of intermediate tensors in one block, which they share when they live apart.
+
+For sizes that are known when the model is called, the order of tensors that live at the same time is decided once, for
+the greatest sizes. At others each lies directly behind those below it, so that a call takes the memory that it needs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
 
 from pdojo.backends.calling.arrays import ALIGNMENT
+from pdojo.build.array import storage_of
+from pdojo.build.sizes import bounds_of
+from pdojo.dialect.functions import byte_width
 from pdojo.model.graph import Tensor
 from pdojo.model.kernels import Step
 
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Offsets of intermediate tensors in bytes, multiples of the alignment of arrays."""
+    """Offsets of intermediate tensors in bytes, multiples of the alignment of arrays; at the greatest sizes."""
 
     offsets: Mapping[Tensor, int]
     """Offsets in the block."""
@@ -20,10 +28,25 @@ class MemoryPlan:
     """The size of the block."""
     inside: Mapping[Tensor, tuple[Tensor, int]]
     """The tensors that are parts of others, with the whole, which is no part, and the offset in it."""
+    below: Mapping[Tensor, Sequence[Tensor]]
+    """The tensors with places of their own in the order of these, each with those below it that live at the same
+    time."""
 
     def place(self, tensor: Tensor) -> tuple[Tensor, int]:
         """The tensor with memory of its own in which a tensor lies, and the offset in it."""
         return self.inside.get(tensor, (tensor, 0))
+
+    def at(self, number: Callable[[int], int]) -> tuple[dict[Tensor, int], int]:
+        """The offsets and the size of the block at some sizes; `number` is the value of an extent there."""
+        ends: dict[Tensor, int] = {}
+        offsets: dict[Tensor, int] = {}
+        for tensor, others in self.below.items():
+            offsets[tensor] = start = max([ends[other] for other in others], default=0)
+            ends[tensor] = start + _bytes(tensor, number)
+        for tensor, (whole, offset) in self.inside.items():
+            if whole in offsets:
+                offsets[tensor] = offsets[whole] + number(offset)
+        return offsets, max(ends.values(), default=0)
 
 
 @dataclass(frozen=True)
@@ -34,10 +57,21 @@ class _Life:
 
     @property
     def bytes(self) -> int:
-        return -(-self.tensor.bytes // ALIGNMENT) * ALIGNMENT
+        """The size at the greatest sizes."""
+        return _bytes(self.tensor, _greatest)
 
     def meets(self, other: _Life) -> bool:
         return self.first <= other.last and other.first <= self.last
+
+
+def _greatest(extent: int) -> int:
+    return bounds_of(extent)[1]
+
+
+def _bytes(tensor: Tensor, number: Callable[[int], int]) -> int:
+    """The memory that a tensor takes."""
+    size = prod([number(extent) for extent in tensor.shape]) * byte_width(storage_of(tensor.dtype))
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def plan_memory(steps: Sequence[Step], apart: Mapping[Tensor, object]) -> MemoryPlan:
@@ -56,9 +90,14 @@ def plan_memory(steps: Sequence[Step], apart: Mapping[Tensor, object]) -> Memory
                     break
                 offset = max(offset, start + other.bytes)
         placed.append((offset, life))
-    offsets = {life.tensor: offset for offset, life in placed}
-    offsets |= {tensor: offsets[whole] + offset for tensor, (whole, offset) in inside.items() if whole in offsets}
-    return MemoryPlan(offsets, max((offset + life.bytes for offset, life in placed), default=0), inside)
+    placed.sort(key=lambda place: place[0])
+    below = {
+        life.tensor: [other.tensor for _, other in placed[:number] if other.meets(life)]
+        for number, (_, life) in enumerate(placed)
+    }
+    plan = MemoryPlan({}, 0, inside, below)
+    offsets, size = plan.at(_greatest)
+    return replace(plan, offsets=offsets, bytes=size)
 
 
 def _inside(steps: Sequence[Step]) -> dict[Tensor, tuple[Tensor, int]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -11,6 +12,8 @@ import numpy as np
 from pdojo.backends.calling.arguments import matched
 from pdojo.backends.calling.arrays import Parameter
 from pdojo.build.array import storage_of
+from pdojo.build.sizes import expression_of, greatest, is_open, sizes_of
+from pdojo.dialect.affine import Size
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
@@ -21,6 +24,7 @@ from pdojo.model.graph import Graph, Known, Operand, Operation, Tensor, dtype_of
 from pdojo.model.kernels import Step, step_of
 from pdojo.model.memory import MemoryPlan, plan_memory
 from pdojo.model.partition import partition
+from pdojo.model.present import Present
 
 if TYPE_CHECKING:
     from pdojo.model.compiled import CompiledModel
@@ -36,11 +40,37 @@ class Model:
     inputs: tuple[Tensor, ...]
     outputs: tuple[tuple[str, Operand], ...]
     steps: tuple[Step, ...]
-    memory: MemoryPlan = field(init=False)
 
     def __post_init__(self) -> None:
         self._check_order()
-        object.__setattr__(self, "memory", plan_memory(self.steps, self.results))
+
+    @cached_property
+    def memory(self) -> MemoryPlan:
+        """The places of intermediates."""
+        return plan_memory(self.steps, self.results)
+
+    @cached_property
+    def sizes(self) -> Mapping[str, Size]:
+        """The sizes that are known when it is called, in the order in which inputs and kernels have them first."""
+        shapes = [extent for tensor in self.inputs for extent in tensor.shape]
+        extents = [*shapes, *(extent for step in self.steps for extent in step.sizes)]
+        found = dict.fromkeys(size for extent in extents for size in sizes_of(extent))
+        return {size.name: size for size in found}
+
+    def at(self, present: Present) -> Model:
+        """The model for the values that its sizes have in a call; kernels keep theirs."""
+        steps = [
+            replace(
+                step,
+                inputs=tuple(map(present.operand, step.inputs)),
+                outputs=tuple(map(present.tensor, step.outputs)),
+                places=tuple([(present.tensor(tensor), present.number(place)) for tensor, place in step.places]),
+                sizes=present.shape(step.sizes),
+            )
+            for step in self.steps
+        ]
+        outputs = [(name, present.operand(value)) for name, value in self.outputs]
+        return Model(self.name, tuple(map(present.tensor, self.inputs)), tuple(outputs), tuple(steps))
 
     @staticmethod
     def of(graph: Graph) -> Model:
@@ -84,7 +114,7 @@ class Model:
         """The steps that a compiled model calls: all but those whose inputs are computed in their output."""
         return tuple(step for step in self.steps if not step.places)
 
-    @property
+    @cached_property
     def results(self) -> Mapping[Tensor, str]:
         """The tensors that kernels write into arrays of the caller, with the names of the outputs."""
         written = {tensor for step in self.steps for tensor in step.outputs}
@@ -97,9 +127,7 @@ class Model:
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """The interface: inputs, then outputs, with element types as they are in memory."""
-        rows: list[tuple[str, Operand, Intent]] = [(tensor.name, tensor, Intent.IN) for tensor in self.inputs]
-        rows += [(name, value, Intent.OUT) for name, value in self.outputs]
-        return tuple(Parameter(name, storage_of(dtype_of(v)), v.shape, intent, 1) for name, v, intent in rows)
+        return parameters_for(self.inputs, self.outputs)
 
     def compile(
         self,
@@ -142,7 +170,8 @@ class Model:
         for step in self.steps:
             names = [parameter.name for parameter in _interface(step.kernel)]
             operands = [_value(operand, values) for operand in step.inputs]
-            results = interpret(step.kernel, dict(zip(names, map(memory_of, operands), strict=False)))
+            sizes = dict(zip(step.kernel.known_sizes(), step.sizes, strict=True))
+            results = interpret(step.kernel, dict(zip(names, map(memory_of, operands), strict=False)), sizes=sizes)
             for name, tensor in zip(names[len(operands) :], step.outputs, strict=True):
                 values[tensor] = results[name].view(numpy_type(tensor.dtype))
 
@@ -167,6 +196,23 @@ def check_fits(tensor: Tensor, array: Known) -> None:
         raise UsageError(f"input '{tensor.name}' has elements of type {array.dtype}, the model takes {wanted}")
     if array.shape != tensor.shape:
         raise UsageError(f"input '{tensor.name}' has shape {array.shape}, the model takes {tensor.shape}")
+
+
+def parameters_for(inputs: Sequence[Tensor], outputs: Sequence[tuple[str, Operand]]) -> tuple[Parameter, ...]:
+    """The interface of a model: inputs, then outputs, with element types as they are in memory."""
+    rows: list[tuple[str, Operand, Intent]] = [(tensor.name, tensor, Intent.IN) for tensor in inputs]
+    rows += [(name, value, Intent.OUT) for name, value in outputs]
+    return tuple(
+        Parameter(
+            name,
+            storage_of(dtype_of(value)),
+            greatest(value.shape),
+            intent,
+            1,
+            extents=tuple(map(expression_of, value.shape)) if is_open(value.shape) else (),
+        )
+        for name, value, intent in rows
+    )
 
 
 def folded(operation: Operation) -> tuple[Known, ...]:

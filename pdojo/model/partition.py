@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from pdojo.backends.calling.arrays import ALIGNMENT
+from pdojo.build.sizes import greatest, is_multiple
 from pdojo.model.classify import Kind
 from pdojo.model.graph import Graph, Operation, Tensor
 
@@ -57,7 +58,7 @@ class Group:
         shapes = [t.shape for t in operation.made]
         if operation.kind is Kind.REDUCTION and operation.row <= ROW:
             shapes += [t.shape for t in operation.tensors]
-        self.shape = max([self.shape, *shapes], key=prod) if self.shape else max(shapes, key=prod)
+        self.shape = max([self.shape, *shapes] if self.shape else shapes, key=lambda shape: prod(greatest(shape)))
 
 
 def partition(graph: Graph) -> list[Group]:
@@ -279,7 +280,7 @@ def _in_place(graph: Graph) -> set[Operation]:
         for operation in graph.operations
         if operation.pieces
         and all(
-            tensor.memory in free and taken[tensor.memory] == 1 and place % ALIGNMENT == 0
+            tensor.memory in free and taken[tensor.memory] == 1 and is_multiple(place, ALIGNMENT)
             for tensor, place in operation.pieces
         )
     }

@@ -20,11 +20,11 @@ from pdojo.errors import UsageError
 from pdojo.model.compiled import CompiledModel, described_machine
 from pdojo.model.element_types import numpy_type
 from pdojo.model.graph import Known, Operand, Tensor
+from pdojo.model.kept import Kept
 from pdojo.model.model import Model
 from pdojo.model.sized_programs import SizedPrograms
 from pdojo.onnx.explaining import Explanation, PartReport, Watched
 from pdojo.onnx.importing import import_graph, initializers_of, whole_graph
-from pdojo.onnx.kept import Kept
 from pdojo.onnx.kinds import kind_of
 from pdojo.onnx.operators.registry import UnsupportedNode
 from pdojo.onnx.protos import declared_type, read_model

@@ -13,7 +13,7 @@ from onnx import GraphProto, NodeProto, TypeProto
 
 from pdojo.errors import UsageError
 from pdojo.model.graph import GraphBuilder, Operand, Operation, Tensor
-from pdojo.onnx.kept import Kept
+from pdojo.model.kept import Kept
 from pdojo.onnx.kinds import Late, array_type, kind_of, kind_of_operand
 from pdojo.onnx.operators.registry import UnsupportedNode
 from pdojo.onnx.protos import array_of, declared_type, names_used, refuse

@@ -18,12 +18,14 @@ from torch.fx import GraphModule
 
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.model.present import Present
 from pdojo.torch.apart import KernelCall, given_memory, kernel_calls
 from pdojo.torch.backend import CompiledGraph, compiled_graph
 from pdojo.torch.element_types import HANDLES
 from pdojo.torch.keys import Key, results_of
 from pdojo.torch.options import Options
 from pdojo.torch.program import Environment, Layout, Program, RegionStep, TorchStep
+from pdojo.torch.symbols import is_example
 from pdojo.torch.skipping import Obstacle, at_other_places, skipped_functions
 
 _ROUNDS = 5
@@ -242,9 +244,9 @@ class _Profile:
                 parts += [self._kernel(call) for call in self.calls[step]]
             else:
                 operator = str(step.node.target)
-                reason = reasons.get(step.node, "" if step.node in self.program.plan.views else "pdojo failed")
+                reason = reasons.get(step.node, "" if step.node in {**self.program.plan.views, **self.program.plan.generated} else "pdojo failed")
                 seconds = median(self.times[step])
-                parts.append(TorchPart(operator, reason.removeprefix(f"{operator}: "), _torch_results(step), seconds))
+                parts.append(TorchPart(operator, reason.removeprefix(f"{operator}: "), _torch_results(step, self.program.plan.present), seconds))
         return GraphPart(tuple(parts), median(whole))
 
     def _run(self, step: RegionStep | TorchStep, values: Environment) -> None:
@@ -268,19 +270,19 @@ class _Profile:
         return KernelPart(
             call.name,
             tuple(str(node.target) for node in call.nodes(self.program.plan)),
-            tuple(map(_shown, call.inputs)),
-            tuple(map(_shown, call.outputs)),
+            tuple([_shown(key, call.present) for key in call.inputs]),
+            tuple([_shown(key, call.present) for key in call.outputs]),
             median(self.times[id(call)]),
             call.step.kernel,
         )
 
 
-def _torch_results(step: TorchStep) -> tuple[str, ...]:
+def _torch_results(step: TorchStep, present: Present) -> tuple[str, ...]:
     results = results_of(step.node.meta.get("val"))
-    return tuple(_shown((step.node, n)) for n, each in enumerate(results) if isinstance(each, torch.Tensor))
+    return tuple(_shown((step.node, n), present) for n, each in enumerate(results) if is_example(each))
 
 
-def _shown(key: Key) -> str:
-    layout = Layout.of(key)
+def _shown(key: Key, present: Present) -> str:
+    layout = Layout.of(key).at(present)
     name = HANDLES.get(layout.dtype) or str(layout.dtype).removeprefix("torch.")
     return f"{name}{list(layout.shape)}"

@@ -22,12 +22,12 @@ from torch.fx import GraphModule, Node
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.sizes import Open, OpenExtent, is_open
-from pdojo.dialect.affine import Size
 from pdojo.errors import UsageError
 from pdojo.model.element_types import numpy_type
 from pdojo.model.graph import Graph, GraphBuilder, Known, Lowered, Operation, Tensor, Value
 from pdojo.model.kernels import step_of
 from pdojo.model.model import folded
+from pdojo.model.present import Present
 from pdojo.torch.effects import effect_of, is_write
 from pdojo.torch.element_types import handle_type, memory_order, values_of
 from pdojo.torch.fallbacks import warn_of_failure
@@ -43,7 +43,7 @@ from pdojo.torch.keys import (
 )
 from pdojo.torch.lowering import Seen, Slot, call_of, lowering, nodes_in, transposition, unread_operands, view_step
 from pdojo.torch.operators.registry import RULES, Call, Rule, UnsupportedCall
-from pdojo.torch.symbols import Example, OpenTensor, Values, is_example, value_of
+from pdojo.torch.symbols import Example, OpenTensor, is_example
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,8 @@ class Plan:
     outputs: tuple[Any, ...]
     exported: dict[int, list[Key]] = field(default_factory=dict[int, list[Key]])
     """The results of regions that others read."""
-    values: Values = field(default_factory=dict[Size, int])
-    """The values of sizes; none if sizes are not known, or if there are none."""
+    present: Present = Present({})
+    """The values of sizes; none if they are not known, or if there are none."""
 
     @property
     def is_open(self) -> bool:
@@ -119,9 +119,10 @@ class Plan:
         found = [node.meta["val"] for node in self.module.graph.nodes if node.op == "placeholder"]
         return any(isinstance(each, Open | OpenTensor) for each in found)
 
-    def at(self, values: Values) -> Self:
+    def at(self, present: Present) -> Self:
         """The plan with numbers for these values of sizes."""
-        return replace(self, numbers={node: value_of(each, values) for node, each in self.numbers.items()}, values=values)
+        numbers = {node: present.number(each) for node, each in self.numbers.items()}
+        return replace(self, numbers=numbers, present=present)
 
     @property
     def order(self) -> list[int]:
@@ -227,15 +228,15 @@ class _Planner:
         if self._is_empty(node):
             return None
         read = self._read(node)
-        is_known = all(source in self.static for source in read)
-        if is_known and not self._depends_on_sizes(node):
+        with_elements = [key for key in read if not is_without_elements(tensor_of(key))]
+        if all(key in self.static for key in with_elements) and not self._depends_on_sizes(node):
             self._evaluate(node)
             return None
         try:
-            if not read and is_known:
-                self._generate(node)
-            else:
+            if read:
                 self._lower(node, read)
+            else:
+                self._generate(node)
         except UnsupportedCall as error:
             return str(error)
         except UsageError as error:
@@ -272,11 +273,9 @@ class _Planner:
         return True
 
     def _read(self, node: Node) -> list[Key]:
-        """The tensors of which a call reads elements; all if it reads elements of some that are not known."""
+        """The tensors of which a call reads elements."""
         unread = unread_operands(node)
-        given = [key_of(each) for each in node.all_input_nodes if each not in self.numbers and each not in unread]
-        with_elements = [key for key in given if not is_without_elements(tensor_of(key))]
-        return [] if all(key in self.static for key in with_elements) else given
+        return [key_of(each) for each in node.all_input_nodes if each not in self.numbers and each not in unread]
 
     def _depends_on_sizes(self, node: Node) -> bool:
         """Whether the shape of a result, or a number that a call takes, depends on sizes."""

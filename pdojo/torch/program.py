@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Self, TypeAlias
@@ -13,17 +13,18 @@ from torch._C._dynamo.guards import _empty_strided_cpu as empty_strided  # a thi
 from torch.fx import Node
 
 from pdojo.backends.calling.arrays import ALIGNMENT
-from pdojo.build.sizes import OpenExtent, is_open
+from pdojo.build.sizes import OpenExtent, is_open, open_extent
+from pdojo.dialect.affine import Size
 from pdojo.model.compiled import CompiledModel
 from pdojo.model.element_types import memory_of
 from pdojo.model.graph import Operand, Tensor, dtype_of
 from pdojo.model.model import Model
+from pdojo.model.present import Present
 from pdojo.model.sized_programs import NotCoveredError
 from pdojo.torch.element_types import TENSORS, memory_order, strides_of
 from pdojo.torch.fallbacks import warn_of_failure
 from pdojo.torch.keys import Key, key_of, results_of, tensor_of
 from pdojo.torch.planning import Plan, Region
-from pdojo.torch.symbols import Values, value_of
 
 Environment: TypeAlias = dict[Key, torch.Tensor]
 """The tensors of a running call."""
@@ -42,16 +43,14 @@ class Layout:
     dtype: torch.dtype
 
     @staticmethod
-    def of(key: Key, values: Values | None = None) -> Layout:
-        """The layout that PyTorch gives a tensor of the graph, at these values of sizes."""
+    def of(key: Key) -> Layout:
+        """The layout that PyTorch gives a tensor of the graph."""
         tensor = tensor_of(key)
-        found = Layout(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
-        return found.at(values) if values else found
+        return Layout(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
 
-    def at(self, values: Values) -> Layout:
+    def at(self, present: Present) -> Layout:
         """The layout at these values of sizes."""
-        shape, strides = ([value_of(each, values) for each in part] for part in (self.shape, self.strides))
-        return Layout(tuple(shape), tuple(strides), self.dtype)
+        return Layout(present.shape(self.shape), present.shape(self.strides), self.dtype)
 
     def new(self) -> torch.Tensor:
         """New memory."""
@@ -63,13 +62,15 @@ class RegionStep:
 
     def __init__(self, region: Region, exported: Sequence[Key], compile_: Compile) -> None:
         self.number = region.number
-        self.values: Values = {}
+        self.present = Present({})
         self.model = Model.of(region.graph(exported))
         self.compiled = compile_(self.model)
         keys = dict(zip([f"x{n}" for n in range(len(region.inputs))], region.inputs, strict=True))
-        self.keys = {tensor: keys[tensor.name] for tensor in self.model.inputs} | region.made
+        self._keys = {tensor: keys[tensor.name] for tensor in self.model.inputs} | region.made
         """The tensors of the graph, keyed by the tensors of the model."""
-        self._inputs = [(keys[tensor.name], _input_layout(keys[tensor.name])) for tensor in self.compiled.inputs_read]
+        read = {each.memory for step in self.model.calls for each in step.inputs if isinstance(each, Tensor)}
+        given = [keys[tensor.name] for tensor in self.model.inputs if tensor in read]
+        self._inputs = [(key, _input_layout(key)) for key in given]
         names = {name: key for (name, _), key in zip(self.model.outputs, exported, strict=True)}
         written = {names[name]: tensor for tensor, name in self.model.results.items()}
         self._outputs = [(key, Layout.of(key)) for key in written]
@@ -84,20 +85,24 @@ class RegionStep:
     def at(self, plan: Plan) -> RegionStep:
         """The step for the values of sizes of a plan."""
         found = copy.copy(self)
-        found.values = plan.values
-        by_name = {size.name: value for size, value in plan.values.items()}
-        found.compiled = self.compiled.at([by_name[name] for name in self.model.sizes])
-        found.model = found.compiled.model
-        known: dict[Layout, Layout] = {}
+        found.present = present = plan.present
+        found.compiled = self.compiled.at(present.shape([open_extent(each.expression) for each in self.model.sizes.values()]))
+        found._inputs = [(key, each.at(present)) for key, each in self._inputs]
+        found._outputs = [(key, each.at(present)) for key, each in self._outputs]
+        found._copies = [(key, each.at(present), source) for key, each, source in self._copies]
+        return found
 
-        def layout(given: Layout) -> Layout:
-            if given not in known:
-                known[given] = given.at(plan.values)
-            return known[given]
-
-        found._inputs = [(key, layout(each)) for key, each in self._inputs]
-        found._outputs = [(key, layout(each)) for key, each in self._outputs]
-        found._copies = [(key, layout(each), source) for key, each, source in self._copies]
+    @property
+    def keys(self) -> dict[Tensor, Key]:
+        """The tensors of the graph, keyed by the tensors of the compiled model."""
+        found: dict[Tensor, Key] = {}
+        rows = [(self.model.inputs, self.compiled.model.inputs)]
+        for whole, present in zip(self.model.steps, self.compiled.model.steps, strict=True):
+            rows.append(((*whole.inputs, *whole.outputs), (*present.inputs, *present.outputs)))
+        for operands, known in rows:
+            for operand, each in zip(operands, known, strict=True):
+                if isinstance(operand, Tensor) and isinstance(each, Tensor):
+                    found[each.memory] = self._keys[operand.memory]
         return found
 
     @property
@@ -125,7 +130,7 @@ class RegionStep:
         self.compiled.run_at(addresses, made)
         for key, layout, source in self._copies:
             copy = layout.new()
-            whole = _as_laid_out(values[source], _input_layout(source, self.values)) if isinstance(source, tuple) else source
+            whole = _as_laid_out(values[source], _input_layout(source).at(self.present)) if isinstance(source, tuple) else source
             _flat(copy).copy_(_flat(whole))
             values[key] = copy
 
@@ -174,12 +179,12 @@ def _reader(argument: Any, plan: Plan) -> Callable[[Environment], Any]:
     return lambda _: argument
 
 
-def _input_layout(key: Key, values: Values | None = None) -> Layout:
+def _input_layout(key: Key) -> Layout:
     """The layout in which kernels read a tensor: its own, or contiguous if its elements are not side by side."""
     layout = Layout.of(key)
     if memory_order(layout.shape, layout.strides) is None:
         layout = Layout(layout.shape, tuple(strides_of(layout.shape)), layout.dtype)
-    return layout.at(values) if values else layout
+    return layout
 
 
 def _as_laid_out(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
@@ -252,9 +257,9 @@ class Program:
         self._fresh = {key for key, t in self._known.items() if t.untyped_storage().data_ptr() not in given}
         """The known tensors that are no views of parameters; each call returns new ones."""
 
-    def at(self, values: Values) -> Self:
+    def at(self, values: Mapping[Size, int]) -> Self:
         """The program for these values of sizes."""
-        plan = self.plan.at(values)
+        plan = self.plan.at(Present(values))
         found = copy.copy(self)
         found._bind(plan, [step.at(plan) for step in self.plain_steps])
         found.regions = {step.number: step for step in found.plain_steps if isinstance(step, RegionStep)}
@@ -264,7 +269,7 @@ class Program:
         self.plan = plan
         self.plain_steps = steps
         """The regions and the calls of PyTorch, in the order of execution."""
-        is_bound = not plan.is_open or plan.values
+        is_bound = plan.present.values or not plan.is_open
         self.steps = [
             self._wrap(step, plan) if is_bound and isinstance(step, RegionStep) else step for step in steps
         ]

@@ -15,11 +15,9 @@ from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_symbols
 from torch.utils._sympy.functions import CleanDiv, FloorDiv, Max, Min, Mod, PythonMod
 
-from pdojo.build.sizes import Open, OpenExtent, lesser, open_extent
+from pdojo.build.sizes import OpenExtent, lesser, open_extent
 from pdojo.dialect.affine import Size
 
-Values: TypeAlias = Mapping[Size, int]
-"""The values of sizes."""
 _ROOM = 8
 """The greatest value of a size is this many times the greatest one seen, or more."""
 _LEAST_ROOM = 64
@@ -211,8 +209,3 @@ def _joined(parts: Sequence[int], function: Callable[[int, int], int]) -> int:
     for each in parts[1:]:
         whole = function(whole, each)
     return whole
-
-
-def value_of(extent: int, values: Values) -> int:
-    """An extent at these values of sizes."""
-    return extent.at(values) if isinstance(extent, Open) else extent

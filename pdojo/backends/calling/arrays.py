@@ -15,7 +15,7 @@ from pdojo.backends.calling.tensors import array_of, dtype_of, is_tensor, tensor
 from pdojo.dialect.affine import Expr, IndexArray
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.semantics.rounding import INTERFACE
-from pdojo.dialect.sizes import shape_for
+from pdojo.dialect.sizes import shape_for, with_sizes
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import UsageError
 
@@ -73,7 +73,11 @@ def parameters_of(nest: Nest) -> tuple[Parameter, ...]:
 
 def parameters_at(parameters: Sequence[Parameter], sizes: Mapping[str, int]) -> list[Parameter]:
     """The interface for given values of sizes."""
-    return [replace(p, shape=shape_for(p.extents, sizes)) if p.extents else p for p in parameters]
+    found = [replace(p, shape=shape_for(p.extents, sizes)) if p.extents else p for p in parameters]
+    return [
+        p if p.indices is None else replace(p, indices=replace(p.indices, last=with_sizes(p.indices.last, sizes)))
+        for p in found
+    ]
 
 
 def aligned_empty(shape: Sequence[int], dtype: np.dtype[Any], alignment: int = ALIGNMENT) -> NDArray[Any]:

@@ -88,17 +88,17 @@ class Constants:
         return {p.name: arrays[p.name] for p in self.binding.parameters if p.written}
 
 
-class _Workspace(NamedTuple):
+class Workspace(NamedTuple):
     """Scratch memory of a call."""
 
     memory: NDArray[np.uint8]
     address: int
 
     @staticmethod
-    def of(size: int) -> _Workspace:
+    def of(size: int) -> Workspace:
         """New memory of `size` bytes."""
         memory = aligned_empty((size,), np.dtype(np.uint8))
-        return _Workspace(memory, memory.ctypes.data)
+        return Workspace(memory, memory.ctypes.data)
 
 
 @dataclass(eq=False, repr=False)
@@ -124,7 +124,7 @@ class LoadedKernel:
     """The sizes of the code: by the shapes of arrays or by name (`kernel(x, N=5)`), unless they are `given`."""
     given: tuple[int, ...] = ()
     """The values of all sizes, if the kernel is one for these only (`at`)."""
-    _workspaces: list[_Workspace] = field(default_factory=list["_Workspace"])
+    _workspaces: list[Workspace] = field(default_factory=list["Workspace"])
     """Workspaces that no running call uses."""
 
     def __post_init__(self) -> None:
@@ -221,7 +221,7 @@ class LoadedKernel:
         """A function that runs the code on checked arrays; sizes are by default those of the arrays' shapes."""
         pointers = [*(v.ctypes.data for v in views), *(self._sizes_of(views) if sizes is None else sizes)]
         size = self._workspace_bytes
-        workspace = _Workspace.of(size) if size else None
+        workspace = Workspace.of(size) if size else None
         place = None if workspace is None else workspace.address
         function = self._function
         # Converted once: a call converts each argument otherwise, which takes longer than a small kernel.
@@ -282,9 +282,9 @@ class LoadedKernel:
         try:
             workspace = self._workspaces.pop()
         except IndexError:
-            workspace = _Workspace.of(size)
+            workspace = Workspace.of(size)
         if workspace.memory.nbytes < size:
-            workspace = _Workspace.of(size)
+            workspace = Workspace.of(size)
         self._function(*pointers, workspace.address, self.threads)
         self._workspaces.append(workspace)
 

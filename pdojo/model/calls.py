@@ -1,0 +1,95 @@
+"""The calls of a model's kernels: where each finds the addresses of its arrays, and the values of its sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from pdojo.backends.llvm.executable import LoadedKernel
+from pdojo.model.constants import Held, SharedConstants
+from pdojo.model.graph import Known, Operand, Tensor
+from pdojo.model.kernels import Step
+
+if TYPE_CHECKING:
+    from pdojo.model.model import Model
+
+
+class Calls:
+    """The calls of a model at all sizes. Numbers of a call, addresses and values of sizes, are in a list."""
+
+    def __init__(self, model: Model, executables: Sequence[LoadedKernel], constants: SharedConstants) -> None:
+        self.shared = constants
+        self.tensors: dict[Tensor, int] = {}
+        """The places of tensors with memory of their own, or a part of another's."""
+        self.sizes: dict[int, int] = {}
+        """The places of extents."""
+        self.constants: dict[int, tuple[int, NDArray[Any]]] = {}
+        """The places of constants and the arrays, keyed by the identity of the array."""
+        self.count = 0
+        """The number of places."""
+        self._held: list[Held] = []
+        """The shared constants that it keeps alive."""
+        self.steps = [(each, self._places(step, each)) for step, each in zip(model.calls, executables, strict=True)]
+        """The code of each call, and the places of its numbers."""
+        self._calls = [(each.run_with_indices, _getter(places)) for each, places in self.steps]
+
+    def run(self, numbers: list[int]) -> None:
+        """Run all kernels."""
+        for run_at, arguments in self._calls:
+            run_at(arguments(numbers))
+
+    @property
+    def different(self) -> Sequence[LoadedKernel]:
+        """The code, once each."""
+        return [*{id(each): each for each, _ in self.steps}.values()]
+
+    def _places(self, step: Step, executable: LoadedKernel) -> list[int]:
+        """The places of a call's numbers, in the order of the code's arguments."""
+        operands = {p.name: o for p, o in zip(executable.parameters, (*step.inputs, *step.outputs), strict=True)}
+        made: Mapping[str, NDArray[Any]] = {}
+        if executable.constants is not None:
+            known = {p.name: _known(operands[p.name]) for p in executable.parameters if p.constant}
+            made = self._kept(self.shared.bound(executable, known))
+        places = [
+            self._constant(made[p.name]) if p.name in made else self._operand(operands[p.name])
+            for p in executable.arguments
+        ]
+        return [*places, *(self._place(self.sizes, extent) for extent in executable.given or step.sizes)]
+
+    def _place(self, places: dict[Any, int], key: object) -> int:
+        """The place of a number; a new one if it has none."""
+        if key not in places:
+            places[key] = self.count
+            self.count += 1
+        return places[key]
+
+    def _operand(self, operand: Operand) -> int:
+        if isinstance(operand, Tensor):
+            return self._place(self.tensors, operand.memory)
+        return self._constant(self._kept(self.shared.aligned(operand))[""])
+
+    def _constant(self, array: NDArray[Any]) -> int:
+        if id(array) not in self.constants:
+            self.constants[id(array)] = self.count, array
+            self.count += 1
+        return self.constants[id(array)][0]
+
+    def _kept(self, held: Held) -> Mapping[str, NDArray[Any]]:
+        """Arrays that live as long as the calls."""
+        self._held.append(held)
+        return held.arrays
+
+
+def _getter(places: Sequence[int]) -> Callable[[list[int]], Sequence[int]]:
+    """From a list to its elements at some places."""
+    if len(places) < 2:
+        return lambda numbers: [numbers[place] for place in places]
+    return itemgetter(*places)
+
+
+def _known(operand: Operand) -> Known:
+    assert not isinstance(operand, Tensor), operand
+    return operand
