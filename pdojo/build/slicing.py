@@ -146,7 +146,7 @@ def _number(item: object, axis: int, extent: int) -> Expr:
 
 def _range(item: slice, extent: int) -> tuple[int, int, int]:
     """The first index that a slice of an axis selects, the number of indices, and the step."""
-    if is_open([extent]):
+    if any(isinstance(each, Open) for each in (extent, item.start, item.stop)):
         return _open_range(item, extent)
     try:
         found = range(extent)[item]

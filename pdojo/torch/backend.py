@@ -21,7 +21,6 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from pdojo.build.sizes import OpenExtent
-from pdojo.dialect.affine import Size
 from pdojo.errors import UsageError
 from pdojo.model.compiled import CompiledModel
 from pdojo.model.model import Model
@@ -35,7 +34,7 @@ from pdojo.torch.program import Program, Wrap, plain_region
 from pdojo.torch.recurrent_layers import keep_recurrent_layers
 from pdojo.torch.skipping import warn_of_skipped_functions
 from pdojo.torch.statics import LateChangeWarning, Statics, can_be_constant
-from pdojo.torch.symbols import Symbols
+from pdojo.torch.symbols import Meaning, Symbols, joined, known_sizes
 from pdojo.torch.tuning import compile_tuned
 
 _MOST_CHANGES = 2
@@ -106,8 +105,10 @@ class CompiledGraph:
         self._symbolic = _has_symbols(module)
         self._symbols = Symbols.of(module) if self._symbolic else None
         """The symbols; None if there are none, or if programs are for single combinations of shapes."""
-        self._open: dict[int, list[tuple[tuple[Size, ...], Program]]] = {}
-        """The programs for ranges of sizes, keyed by number of threads, with the sizes."""
+        self._open: dict[int, list[tuple[list[Meaning], Program]]] = {}
+        """The programs for ranges of sizes, keyed by number of threads, with what symbols are in them."""
+        self._seen: list[tuple[int, ...]] = []
+        """The values of symbols for which programs with sizes were made."""
         self._sized: dict[tuple[int, str], SizedPrograms] = {}
         """The programs for all shapes, keyed by number of threads and region."""
         self._compiled: Counter[int] = Counter()
@@ -142,20 +143,28 @@ class CompiledGraph:
             return None
         values = self._symbols.values(arguments)
         known = self._open.setdefault(torch.get_num_threads(), [])
-        for sizes, program in known:
-            if all(size.low <= value <= size.high for size, value in zip(sizes, values, strict=True)):
-                return program.at(dict(zip(sizes, values, strict=True)))
-        sizes = self._symbols.sizes(values, known[-1][0] if known else ())
-        if sizes is None:
+        for meanings, program in known:
+            if (sizes := known_sizes(meanings, values)) is not None:
+                return program.at(sizes)
+        meanings = self._symbols.sizes(values, [max(column) for column in zip(*self._seen, strict=True)])
+        if meanings is None:
             return None
+        self._seen.append(values)
+        static = {position: arguments[position] for position in self._static}
         try:
-            planned = plan(self._symbols.opened(sizes), {position: arguments[position] for position in self._static})
+            planned = plan(self._symbols.opened(meanings), static)
+            if planned.fallbacks and (near := joined(meanings, values)) != meanings:
+                other = plan(self._symbols.opened(near), static)
+                if len(other.fallbacks) < len(planned.fallbacks):
+                    planned, meanings = other, near
             program = Program(planned, partial(compile_tuned, options=self.options), self._wrap)
         except OpenExtent:
             self._symbols = None
             return None
-        known.append((sizes, program))
-        return program.at(dict(zip(sizes, values, strict=True)))
+        known.append((meanings, program))
+        sizes = known_sizes(meanings, values)
+        assert sizes is not None
+        return program.at(sizes)
 
     def _made(self, key: tuple[int, object], arguments: Sequence[Any]) -> Program | None:
         """The program for a key, made if there is none; None if PyTorch runs the graph."""

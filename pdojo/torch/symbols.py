@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import sympy
 import torch
@@ -64,6 +64,18 @@ def is_example(value: object) -> bool:
     return isinstance(value, torch.Tensor | OpenTensor)
 
 
+class Meaning(NamedTuple):
+    """A symbol as a size and a number that is added to it."""
+
+    size: Size
+    offset: int
+
+    @property
+    def extent(self) -> int:
+        """The value of the symbol."""
+        return open_extent(self.size.expression + self.offset)
+
+
 class Symbols:
     """The symbols of a graph, and where its arguments have their values."""
 
@@ -87,28 +99,27 @@ class Symbols:
         """The values of all symbols in a call."""
         return tuple([place(arguments) for place in self._places.values()])
 
-    def opened(self, given: Sequence[Size]) -> GraphModule:
+    def opened(self, meanings: Sequence[Meaning]) -> GraphModule:
         """The graph with extents of sizes in the place of symbols, wherever these are extents."""
-        sizes = {symbol: open_extent(size.expression) for symbol, size in zip(self._places, given, strict=True)}
+        sizes = {symbol: meaning.extent for symbol, meaning in zip(self._places, meanings, strict=True)}
         found = copy.deepcopy(self.module)
         for node, made in zip(self.module.graph.nodes, found.graph.nodes, strict=True):
             if "val" in node.meta:
                 made.meta["val"] = _opened(node.meta["val"], sizes)
         return found
 
-    def sizes(self, values: Sequence[int], before: Sequence[Size]) -> tuple[Size, ...] | None:
-        """Sizes with ranges that have these values and those before; None for a value that has none, such as 0."""
-        found: list[Size] = []
-        for symbol, value, known in zip_longest(self._places, values, before):
+    def sizes(self, values: Sequence[int], before: Sequence[int]) -> list[Meaning] | None:
+        """A size for each symbol whose range has its value, and one before; None if one has no range, such as 0."""
+        found: list[Meaning] = []
+        for symbol, value, known in zip_longest(self._places, values, before, fillvalue=0):
             assert self.environment is not None
             given = self.environment.var_to_range[symbol]
-            low = max(1, int(given.lower))
-            high = known.high if known is not None and value <= known.high else _with_room(value)
-            high = int(sympy.Min(high, given.upper))
+            low, room = max(1, int(given.lower)), max(_LEAST_ROOM, _ROOM * value, known)
+            high = int(sympy.Min(1 << (room - 1).bit_length(), given.upper))
             if not low <= value <= high:
                 return None
-            found.append(Size(symbol.name, low, high, 1))
-        return tuple(found)
+            found.append(Meaning(Size(symbol.name, low, high), 0))
+        return found
 
     def _find(self, position: int, value: Any) -> None:
         """Note the symbols of an argument that it has by themselves."""
@@ -127,9 +138,32 @@ class Symbols:
                 self._places.setdefault(number.node.expr, place)
 
 
-def _with_room(value: int) -> int:
-    """The greatest value of a size of which one value was seen."""
-    return 1 << (max(_LEAST_ROOM, _ROOM * value) - 1).bit_length()
+def joined(meanings: Sequence[Meaning], values: Sequence[int]) -> list[Meaning]:
+    """The meanings in which symbols of neighbouring values are one size and a difference.
+
+    The lengths of several caches are one number, for which Dynamo has as many symbols.
+    """
+    found: list[Meaning] = []
+    for (size, _), value in zip(meanings, values, strict=True):
+        others = [(each, value - other) for each, other in zip(found, values, strict=False) if not each.offset]
+        near = next(((each.size, difference) for each, difference in others if abs(difference) <= 1), None)
+        found.append(Meaning(size, 0) if near is None else Meaning(*near))
+    rows = list(zip(found, meanings, strict=True))
+    lows: dict[str, int] = {}
+    highs: dict[str, int] = {}
+    for (size, offset), (own, _) in rows:
+        lows[size.name] = max(lows.get(size.name, 1), own.low - offset)
+        highs[size.name] = min(highs.get(size.name, own.high), own.high - offset)
+    return [Meaning(Size(size.name, lows[size.name], highs[size.name]), offset) for size, offset in found]
+
+
+def known_sizes(meanings: Sequence[Meaning], values: Sequence[int]) -> dict[Size, int] | None:
+    """The values of sizes for these values of symbols; None if a symbol has a value that its meaning does not."""
+    found: dict[Size, int] = {}
+    for (size, offset), value in zip(meanings, values, strict=True):
+        if found.setdefault(size, value - offset) != value - offset or not size.low <= value - offset <= size.high:
+            return None
+    return found
 
 
 def _numbers(value: Any) -> list[Any]:
