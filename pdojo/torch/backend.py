@@ -107,6 +107,8 @@ class CompiledGraph:
         """The symbols; None if there are none, or if programs are for single combinations of shapes."""
         self._open: dict[int, list[tuple[list[Meaning], Program]]] = {}
         """The programs for ranges of sizes, keyed by number of threads, with what symbols are in them."""
+        self.closed = ""
+        """The reason for which programs are for single combinations of shapes, though sizes are symbols."""
         self._seen: list[tuple[int, ...]] = []
         """The values of symbols for which programs with sizes were made."""
         self._sized: dict[tuple[int, str], SizedPrograms] = {}
@@ -151,14 +153,17 @@ class CompiledGraph:
             return None
         self._seen.append(values)
         static = {position: arguments[position] for position in self._static}
+        planned = plan(self._symbols.opened(meanings), static)
+        if planned.fallbacks and (near := joined(meanings, values)) != meanings:
+            other = plan(self._symbols.opened(near), static)
+            if len(other.fallbacks) < len(planned.fallbacks):
+                planned, meanings = other, near
+        self.closed = "; ".join([f"{node.name}: {reason}" for node, reason in planned.closed.items()])
         try:
-            planned = plan(self._symbols.opened(meanings), static)
-            if planned.fallbacks and (near := joined(meanings, values)) != meanings:
-                other = plan(self._symbols.opened(near), static)
-                if len(other.fallbacks) < len(planned.fallbacks):
-                    planned, meanings = other, near
-            program = Program(planned, partial(compile_tuned, options=self.options), self._wrap)
-        except OpenExtent:
+            program = None if self.closed else Program(planned, partial(compile_tuned, options=self.options), self._wrap)
+        except OpenExtent as error:
+            program, self.closed = None, str(error)
+        if program is None:
             self._symbols = None
             return None
         known.append((meanings, program))

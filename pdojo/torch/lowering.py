@@ -76,10 +76,7 @@ def call_of(node: Node) -> Call:
         if not is_example(examples[number]):
             raise UnsupportedCall(f"{node.target}: a result is no tensor")
         check_tensor(examples[number])
-    results = [
-        (HANDLES.get(each.dtype, ""), tuple(each.shape)) if is_example(each) else ("", ())
-        for each in examples
-    ]
+    results = [(HANDLES.get(each.dtype, ""), tuple(each.shape)) if is_example(each) else ("", ()) for each in examples]
     first = node.args[0] if node.args else None
     operand = tensor_of(key_of(first)) if isinstance(first, Node) else None
     return Call(str(node.target), tuple(results), read, operand if is_example(operand) else None)
@@ -180,5 +177,7 @@ def transposition(axes: Sequence[int]) -> tuple[Step, ...]:
 
 def _check_shape(call: Call, handle: Array, shape: Sequence[int]) -> None:
     if handle.shape != tuple(shape) and is_open((*handle.shape, *shape)):
-        raise OpenExtent(f"{call.operator}: shapes {shown(handle.shape)} and {shown(shape)} are not equal for all sizes")
+        raise OpenExtent(
+            f"{call.operator}: shapes {shown(handle.shape)} and {shown(shape)} are not equal for all sizes"
+        )
     assert handle.shape == tuple(shape), (call.operator, handle, shape)

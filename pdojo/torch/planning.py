@@ -106,11 +106,13 @@ class Plan:
     """Views, with the tensors that they are views of."""
     generated: dict[Node, Array]
     """Calls that read no elements, and whose results depend on sizes."""
+    closed: dict[Node, str]
+    """Calls that PyTorch runs because kernels need a number where there is a size, with reasons."""
     fallbacks: list[Fallback]
     outputs: tuple[Any, ...]
     exported: dict[int, list[Key]] = field(default_factory=dict[int, list[Key]])
     """The results of regions that others read."""
-    present: Present = Present({})
+    present: Present = field(default_factory=lambda: Present({}))
     """The values of sizes; none if they are not known, or if there are none."""
 
     @property
@@ -148,6 +150,7 @@ class _Planner:
         self.calls: dict[int, list[Node]] = {}
         self.views: dict[Node, Key] = {}
         self.generated: dict[Node, Array] = {}
+        self.closed: dict[Node, str] = {}
         self.fallbacks: list[Fallback] = []
         self.levels: dict[Node, int] = {}
         """The regions of operations, and the numbers of PyTorch's calls."""
@@ -181,6 +184,7 @@ class _Planner:
             self.calls,
             self.views,
             self.generated,
+            self.closed,
             self.fallbacks,
             outputs,
         )
@@ -240,6 +244,8 @@ class _Planner:
         except UnsupportedCall as error:
             return str(error)
         except UsageError as error:
+            if isinstance(error, OpenExtent):
+                self.closed[node] = str(error)
             return f"{node.target}: {error}"
         except Exception as error:  # noqa: BLE001  # an error of a rule must not break the user's model
             warn_of_failure([node], error)
@@ -427,16 +433,15 @@ class _Planner:
         before = self._seen(self.views[node], region)
         result = tensor_of(key)
         seen = Seen(before.operand, (*before.steps, view_step(node, number)))
-        if isinstance(seen.operand, Tensor) and prod(result.shape) == prod(seen.operand.shape):
-            if _is_reshaped(seen, seen.operand, result.shape):
-                shape = tuple(result.shape)
-                (whole,) = region.builder.apply(
-                    "view",
-                    lambda given, _: Lowered((build.reshape(_array(given[0]), shape),)),
-                    [seen.operand],
-                    [node.name],
-                )
-                return Seen(whole)
+        operand, shape = seen.operand, tuple(result.shape)
+        if isinstance(operand, Tensor) and prod(shape) == prod(operand.shape) and _is_reshaped(seen, operand, shape):
+            (whole,) = region.builder.apply(
+                "view",
+                lambda given, _: Lowered((build.reshape(_array(given[0]), shape),)),
+                [operand],
+                [node.name],
+            )
+            return Seen(whole)
         return seen
 
     def _exported(self, outputs: Sequence[Any]) -> dict[int, list[Key]]:

@@ -86,7 +86,9 @@ class RegionStep:
         """The step for the values of sizes of a plan."""
         found = copy.copy(self)
         found.present = present = plan.present
-        found.compiled = self.compiled.at(present.shape([open_extent(each.expression) for each in self.model.sizes.values()]))
+        found.compiled = self.compiled.at(
+            present.shape([open_extent(each.expression) for each in self.model.sizes.values()])
+        )
         found._inputs = [(key, each.at(present)) for key, each in self._inputs]
         found._outputs = [(key, each.at(present)) for key, each in self._outputs]
         found._copies = [(key, each.at(present), source) for key, each, source in self._copies]
@@ -96,7 +98,7 @@ class RegionStep:
     def keys(self) -> dict[Tensor, Key]:
         """The tensors of the graph, keyed by the tensors of the compiled model."""
         found: dict[Tensor, Key] = {}
-        rows = [(self.model.inputs, self.compiled.model.inputs)]
+        rows: list[tuple[Sequence[Operand], Sequence[Operand]]] = [(self.model.inputs, self.compiled.model.inputs)]
         for whole, present in zip(self.model.steps, self.compiled.model.steps, strict=True):
             rows.append(((*whole.inputs, *whole.outputs), (*present.inputs, *present.outputs)))
         for operands, known in rows:
@@ -130,7 +132,11 @@ class RegionStep:
         self.compiled.run_at(addresses, made)
         for key, layout, source in self._copies:
             copy = layout.new()
-            whole = _as_laid_out(values[source], _input_layout(source).at(self.present)) if isinstance(source, tuple) else source
+            whole = (
+                _as_laid_out(values[source], _input_layout(source).at(self.present))
+                if isinstance(source, tuple)
+                else source
+            )
             _flat(copy).copy_(_flat(whole))
             values[key] = copy
 
@@ -270,9 +276,7 @@ class Program:
         self.plain_steps = steps
         """The regions and the calls of PyTorch, in the order of execution."""
         is_bound = plan.present.values or not plan.is_open
-        self.steps = [
-            self._wrap(step, plan) if is_bound and isinstance(step, RegionStep) else step for step in steps
-        ]
+        self.steps = [self._wrap(step, plan) if is_bound and isinstance(step, RegionStep) else step for step in steps]
         self._schedule = list(zip(self.steps, self._dying, strict=True))
         """The steps, each with the tensors that no later step needs."""
         self._results = [_result(each, plan) for each in plan.outputs]

@@ -6,12 +6,11 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import zip_longest
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import sympy
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_symbols
 from torch.utils._sympy.functions import CleanDiv, FloorDiv, Max, Min, Mod, PythonMod
 
@@ -111,7 +110,7 @@ class Symbols:
     def sizes(self, values: Sequence[int], before: Sequence[int]) -> list[Meaning] | None:
         """A size for each symbol whose range has its value, and one before; None if one has no range, such as 0."""
         found: list[Meaning] = []
-        for symbol, value, known in zip_longest(self._places, values, before, fillvalue=0):
+        for symbol, value, known in zip(self._places, values, before or [0] * len(values), strict=True):
             assert self.environment is not None
             given = self.environment.var_to_range[symbol]
             low, room = max(1, int(given.lower)), max(_LEAST_ROOM, _ROOM * value, known)
