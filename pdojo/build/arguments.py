@@ -13,7 +13,7 @@ import numpy as np
 
 from pdojo.build.array import Array
 from pdojo.build.plain import plain_of
-from pdojo.build.sizes import Open, OpenExtent
+from pdojo.build.sizes import Open, OpenArgument, OpenExtent
 from pdojo.errors import UsageError
 
 _P = ParamSpec("_P")
@@ -53,8 +53,10 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
                 raise UsageError(f"'{title}': {name} is {_words(hint)}, not {value!r:.60}")
         try:
             return function(*bound.args, **bound.kwargs)
+        except OpenArgument:
+            raise
         except OpenExtent as error:
-            raise OpenExtent(f"'{title}': {error}") from None
+            raise OpenArgument(f"'{title}': {error}", narrower=error.narrower) from None
 
     return call
 

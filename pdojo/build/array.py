@@ -94,7 +94,7 @@ class Array(Element):
             raise UsageError(f"an axis of {most} elements is too long; extents stay below 2^62")
         for extent in self.shape:
             if expression_of(extent).bounds(())[0] < 0:
-                raise OpenExtent(f"an axis of {extent} elements has less than none for some sizes")
+                raise OpenExtent(f"an axis of {extent} elements has less than none for some sizes", narrower=True)
 
     @property
     def rank(self) -> int:

@@ -164,12 +164,13 @@ def expressions(write: Write) -> Iterator[Expr]:
     """All index expressions of a write."""
     yield from write.target
     yield from write.guard
-    yield from _within(write.value)
+    yield from expressions_in(write.value)
     if write.reduction is not None:
-        yield from _within(write.reduction.initial)
+        yield from expressions_in(write.reduction.initial)
 
 
-def _within(operand: Operand) -> Iterator[Expr]:
+def expressions_in(operand: Operand) -> Iterator[Expr]:
+    """All index expressions of an operand."""
     match operand:
         case Read(_, index):
             yield from index
@@ -177,7 +178,7 @@ def _within(operand: Operand) -> Iterator[Expr]:
             yield expression
         case Computed(_, operands, _):
             for each in operands:
-                yield from _within(each)
+                yield from expressions_in(each)
         case Constant():
             pass
 
@@ -199,7 +200,7 @@ def reads(operand: Operand) -> Iterator[Read]:
 
 def entries_in(operand: Operand) -> Iterator[tuple[Indices, tuple[Expr, ...]]]:
     """The entries of inputs in the index expressions of an operand: the inputs, and the places."""
-    for found in lookups_in(_within(operand)):
+    for found in lookups_in(expressions_in(operand)):
         if isinstance(found.table, Indices):
             yield found.table, found.operands
 

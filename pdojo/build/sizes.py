@@ -30,6 +30,15 @@ MOST_VALUES = 1 << 13
 class OpenExtent(UsageError):
     """What is asked of an extent has different answers for the values of its sizes."""
 
+    def __init__(self, message: str, *, narrower: bool = False) -> None:
+        super().__init__(message)
+        self.narrower = narrower
+        """Whether it may have one answer for fewer values."""
+
+
+class OpenArgument(OpenExtent):
+    """An OpenExtent whose message names the function that was called."""
+
 
 class Open(_Number):
     """A polynomial of sizes that is not constant; results that are constant are plain integers.
@@ -38,8 +47,9 @@ class Open(_Number):
     OpenExtent; so does every use as a plain integer.
     """
 
-    __slots__ = ("_terms",)
+    __slots__ = ("_hash", "_terms")
     _terms: tuple[tuple[_Monomial, int], ...]
+    _hash: int
 
     def __new__(cls, terms: Mapping[_Monomial, int]) -> Self:
         """The polynomial with a coefficient for each product of sizes."""
@@ -116,7 +126,11 @@ class Open(_Number):
     __repr__ = __str__
 
     def __hash__(self) -> int:
-        return hash(self._terms)
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash = hash(self._terms)
+            return self._hash
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Open) and self._terms == other._terms
@@ -177,7 +191,7 @@ class Open(_Number):
     def __bool__(self) -> bool:
         low, high = _range(self, 0, 0)
         if low <= 0 <= high:
-            raise OpenExtent(f"whether {self} is 0 depends on {_named(self)}")
+            raise OpenExtent(f"whether {self} is 0 depends on {_named(self)}", narrower=True)
         return True
 
     def _refuse(self, *others: Any) -> Any:
@@ -227,7 +241,7 @@ def lesser(one: int, other: int) -> int:
         return min(one, other)
     low, high = _range(one - other, -1, 1)
     if low < 0 < high:
-        raise OpenExtent(f"whether {one} <= {other} depends on {_named(one - other)}")
+        raise OpenExtent(f"whether {one} <= {other} depends on {_named(one - other)}", narrower=True)
     return one if high <= 0 else other
 
 
@@ -314,7 +328,7 @@ def _decided(left: int, sign: str, right: int, most: int) -> bool:
     """Whether `left - right <= most` for all sizes, which `sign` says. Raises OpenExtent if that depends on them."""
     low, high = _range(left - right, most, most + 1)
     if low <= most < high:
-        raise OpenExtent(f"whether {left} {sign} {right} depends on {_named(left - right)}")
+        raise OpenExtent(f"whether {left} {sign} {right} depends on {_named(left - right)}", narrower=True)
     return high <= most
 
 

@@ -146,7 +146,7 @@ def _number(item: object, axis: int, extent: int) -> Expr:
 
 def _range(item: slice, extent: int) -> tuple[int, int, int]:
     """The first index that a slice of an axis selects, the number of indices, and the step."""
-    if any(isinstance(each, Open) for each in (extent, item.start, item.stop)):
+    if is_open([extent, *(end for end in (item.start, item.stop) if end is not None)]):
         return _open_range(item, extent)
     try:
         found = range(extent)[item]
@@ -157,7 +157,7 @@ def _range(item: slice, extent: int) -> tuple[int, int, int]:
 
 
 def _open_range(item: slice, extent: int) -> tuple[int, int, int]:
-    """`_range` of an axis whose extent depends on sizes. Raises OpenExtent where the ends depend on them."""
+    """`_range` where the extent, or an end, depends on sizes. Raises OpenExtent where the ends depend on them."""
     step = 1 if item.step is None else item.step
     if not isinstance(step, int) or isinstance(step, Open) or not step:
         raise UsageError(f"a slice has a step that is an integer and not 0, not {step}")

@@ -34,6 +34,8 @@ class Calls:
         """The shared constants that it keeps alive."""
         self.steps = [(each, self._places(step, each)) for step, each in zip(model.calls, executables, strict=True)]
         """The code of each call, and the places of its numbers."""
+        self.apart = self._places_apart(model)
+        """Of each array outside the block of intermediates: its place, the argument's, and its offset there."""
         self._calls = [(each.run_with_indices, _getter(places)) for each, places in self.steps]
 
     def run(self, numbers: list[int]) -> None:
@@ -58,6 +60,12 @@ class Calls:
             for p in executable.arguments
         ]
         return [*places, *(self._place(self.sizes, extent) for extent in executable.given or step.sizes)]
+
+    def _places_apart(self, model: Model) -> list[tuple[int, int, int]]:
+        read = [tensor for tensor in model.inputs if tensor in self.tensors]
+        arguments = {tensor: number for number, tensor in enumerate((*read, *model.results))}
+        rows = [(place, *model.memory.place(tensor)) for tensor, place in self.tensors.items()]
+        return [(place, arguments[own], offset) for place, own, offset in rows if own in arguments]
 
     def _place(self, places: dict[Any, int], key: object) -> int:
         """The place of a number; a new one if it has none."""

@@ -8,10 +8,11 @@ from itertools import accumulate
 from math import prod
 
 from pdojo.build.array import Array
-from pdojo.build.graph import Computed, Definition, Read, Write, identity, reads
+from pdojo.build.graph import Computed, Definition, Read, Write, expressions, expressions_in, identity, reads
 from pdojo.build.plan import index_ranges, needed
 from pdojo.build.sizes import bounds_of, greatest, is_open, open_extent
 from pdojo.dialect.affine import Expr
+from pdojo.dialect.lookups import sizes_in
 from pdojo.dialect.rules.lanes import linear_address
 
 
@@ -46,6 +47,17 @@ def kind_of(results: Sequence[Array]) -> Kind:
         kinds.add(Kind.OTHER)
     order = (Kind.CONTRACTION, Kind.OTHER, Kind.REDUCTION, Kind.PIECES)
     return next((kind for kind in order if kind in kinds), Kind.ELEMENTWISE)
+
+
+def depends_on_sizes(results: Sequence[Array]) -> bool:
+    """Whether the shapes or the elements of results depend on sizes."""
+    operands = [result.operand for result in results]
+    made = needed(read.definition for operand in operands for read in reads(operand))
+    writes = [write for each in made for write in each.writes]
+    shapes = [extent for each in (*results, *made) for extent in each.shape]
+    shown = [each for write in writes for each in expressions(write)]
+    shown += [each for operand in operands for each in expressions_in(operand)]
+    return is_open([*shapes, *(extent for write in writes for extent in write.extents)]) or bool(sizes_in(shown))
 
 
 def pieces_of(results: Sequence[Array]) -> tuple[tuple[Definition, int], ...]:

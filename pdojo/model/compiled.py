@@ -115,8 +115,7 @@ class CompiledModel:
         operands = [*self._inputs, *(value for _, value in self._outputs)]
         self._names = {p.name: value for p, value in zip(self._parameters, operands, strict=True)}
         self._offsets, self._bytes = model.memory.at(self._present.number)
-        self._apart = self._places_apart()
-        """Of each array outside the block: its place among numbers and among arguments, and its offset."""
+        self._apart = [(place, argument, self._present.number(offset)) for place, argument, offset in calls.apart]
         self._numbers: dict[int, list[int]] = {}
         """The numbers of a call, keyed by the address of the block; those of the last call with it."""
 
@@ -206,13 +205,6 @@ class CompiledModel:
         given = cast("NDArray[Any]", array)
         fits = given.dtype == numpy_type(dtype_of(value))
         return memory_of(given) if fits and given.flags.c_contiguous else given
-
-    def _places_apart(self) -> list[tuple[int, int, int]]:
-        whole, number = self._whole, self._present.number
-        read = [tensor for tensor in whole.inputs if tensor in self._calls.tensors]
-        arguments = {tensor: place for place, tensor in enumerate((*read, *whole.results))}
-        rows = [(place, *whole.memory.place(tensor)) for tensor, place in self._calls.tensors.items()]
-        return [(place, arguments[own], number(offset)) for place, own, offset in rows if own in arguments]
 
     def run_at(
         self, inputs: Sequence[int], outputs: Sequence[int], run: Callable[[list[int]], None] | None = None

@@ -18,10 +18,11 @@ from pdojo import build
 from pdojo.build.array import storage_of
 from pdojo.build.graph import Definition, Read
 from pdojo.build.plan import index_ranges
-from pdojo.build.sizes import OpenExtent, is_open
+from pdojo.build.sizes import OpenExtent
 from pdojo.dialect.functions import byte_width
-from pdojo.model.classify import Kind, kind_of, longest_row, moved, pieces_of
+from pdojo.model.classify import Kind, depends_on_sizes, kind_of, longest_row, moved, pieces_of
 from pdojo.model.element_types import element_type, numpy_type
+from pdojo.model.extents import is_extents
 
 Known: TypeAlias = NDArray[Any]
 """A value that is known before the model runs."""
@@ -125,7 +126,7 @@ class GraphBuilder:
     """A graph while a frontend makes it."""
 
     fold: Callable[[Operation], tuple[Known, ...]]
-    """The values of an operation without run-time operands."""
+    """The values of an operation that depends neither on tensors nor on sizes."""
     inputs: list[Tensor] = field(default_factory=list[Tensor])
     operations: list[Operation] = field(default_factory=list[Operation])
 
@@ -160,7 +161,7 @@ class GraphBuilder:
         ranges = index_ranges([each.operand for each in handles])
         indices = frozenset(tensor for definition, tensor in tensors.items() if definition in ranges)
         operation = Operation(name, lower, tuple(operands), tuple(results), kind, row, others, indices, pieces)
-        if operation.made and not inputs and not any(is_open(tensor.shape) for tensor in operation.made):
+        if operation.made and not inputs and not depends_on_sizes(handles):
             return self.fold(operation)
         if operation.made:
             self.operations.append(operation)
@@ -186,7 +187,8 @@ def _result(value: Value, title: str, sources: frozenset[str], inputs: dict[Tens
     """The result of an operation for what its lowering returned: a tensor, or a value that is known."""
     if not isinstance(value, build.Array):
         known = np.asarray(value)
-        element_type(known.dtype)
+        if not is_extents(known):
+            element_type(known.dtype)
         return known
     if not value.size:
         return np.empty(value.shape, numpy_type(value.dtype))

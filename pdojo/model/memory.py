@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 
 from pdojo.backends.calling.arrays import ALIGNMENT
@@ -38,15 +39,29 @@ class MemoryPlan:
 
     def at(self, number: Callable[[int], int]) -> tuple[dict[Tensor, int], int]:
         """The offsets and the size of the block at some sizes; `number` is the value of an extent there."""
-        ends: dict[Tensor, int] = {}
-        offsets: dict[Tensor, int] = {}
-        for tensor, others in self.below.items():
-            offsets[tensor] = start = max([ends[other] for other in others], default=0)
-            ends[tensor] = start + _bytes(tensor, number)
+        kinds, rows = self._rows
+        sizes = [_bytes(tensor, number) for tensor in kinds]
+        starts: list[int] = []
+        ends: list[int] = []
+        for kind, others in rows:
+            starts.append(max([ends[other] for other in others], default=0))
+            ends.append(starts[-1] + sizes[kind])
+        offsets = dict(zip(self.below, starts, strict=True))
         for tensor, (whole, offset) in self.inside.items():
             if whole in offsets:
                 offsets[tensor] = offsets[whole] + number(offset)
-        return offsets, max(ends.values(), default=0)
+        return offsets, max(ends, default=0)
+
+    @cached_property
+    def _rows(self) -> tuple[list[Tensor], list[tuple[int, list[int]]]]:
+        """A tensor of each size, and each tensor with a place of its own as numbers: its size, and those below it."""
+        kinds: dict[object, Tensor] = {}
+        for tensor in self.below:
+            kinds.setdefault((tensor.shape, tensor.dtype), tensor)
+        sizes = {key: place for place, key in enumerate(kinds)}
+        numbers = {tensor: place for place, tensor in enumerate(self.below)}
+        rows = [(sizes[t.shape, t.dtype], [numbers[other] for other in others]) for t, others in self.below.items()]
+        return [*kinds.values()], rows
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,9 @@ class Present:
         return tuple([self.number(extent) for extent in extents])
 
     def tensor(self, tensor: Tensor) -> Tensor:
-        """A tensor in the shape of the call, always the same one."""
+        """A tensor in the shape of the call, always the same one: itself if there are no sizes."""
+        if not self.values:
+            return tensor
         if tensor not in self._tensors:
             base = None if tensor.base is None else self.tensor(tensor.base)
             self._tensors[tensor] = Tensor(tensor.name, tensor.dtype, self.shape(tensor.shape), tensor.sources, base)

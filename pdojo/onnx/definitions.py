@@ -11,8 +11,10 @@ import numpy as np
 from onnx import NodeProto, TypeProto, defs, helper, numpy_helper, shape_inference
 from onnx.checker import ValidationError
 
+from pdojo.build.sizes import Open
+from pdojo.model.extents import is_extents
 from pdojo.model.graph import Operand, Tensor
-from pdojo.onnx.kinds import array_type
+from pdojo.onnx.kinds import array_type, kind_of_operand
 
 _MOST_ELEMENTS = 1024
 """Most elements of a known operand whose value the inference of shapes sees."""
@@ -28,8 +30,10 @@ def type_of(value: Operand | Sequence[Operand]) -> TypeProto:
     """The type of a value: the type and shape of a tensor, or of the first element of a sequence."""
     if not isinstance(value, Tensor | np.ndarray):
         return helper.make_sequence_type_proto(type_of(value[0])) if value else TypeProto()
-    dtype = array_type(value.dtype) if isinstance(value, Tensor) else value.dtype
-    return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(dtype), value.shape)
+    kind = helper.np_dtype_to_tensor_dtype(array_type(kind_of_operand(value)))
+    # Extents that depend on sizes have names.
+    shape = [str(extent) if isinstance(extent, Open) else extent for extent in value.shape]
+    return helper.make_tensor_type_proto(kind, shape)
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ def inferred(
     known = {
         name: numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name)
         for name, value in given.items()
-        if isinstance(value, np.ndarray) and value.size <= _MOST_ELEMENTS
+        if isinstance(value, np.ndarray) and value.size <= _MOST_ELEMENTS and not is_extents(value)
     }
     return shape_inference.infer_node_outputs(schema, called, types, known)
 

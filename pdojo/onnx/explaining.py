@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TypeVar
 
+from pdojo.dialect.affine import Size
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.model.model import Model
@@ -58,6 +59,10 @@ class Explanation:
     """The parts in the order in which they began; those inside a step follow it."""
     static: Mapping[str, str]
     """The static inputs with the nodes that need them."""
+    obstacle: str = ""
+    """Why shapes have no common plan, if one was tried."""
+    sizes: tuple[Size, ...] = ()
+    """The sizes of the plan, if it is one for many shapes."""
 
     @property
     def models(self) -> tuple[Model, ...]:
@@ -77,15 +82,23 @@ class Explanation:
 
     @property
     def remarks(self) -> list[str]:
-        """A line for each static input, and for each part that is no kernel."""
+        """A line for each static input, for the plan of many shapes, and for each part that is no kernel."""
         rows = [
             f"static: input '{name}'; {node} needs its value, and other values make the model anew"
             for name, node in self.static.items()
         ]
-        return [*rows, *(f"step: {part.title}; {part.reason}" for part in self.steps)]
+        return [*rows, *self._plan, *(f"step: {part.title}; {part.reason}" for part in self.steps)]
 
     def __str__(self) -> str:
-        return "\n".join([*self.remarks[: len(self.static)], *map(str, self.parts)])
+        return "\n".join([*self.remarks[: len(self.static) + len(self._plan)], *map(str, self.parts)])
+
+    @property
+    def _plan(self) -> list[str]:
+        """A line about the plan of many shapes, if one was made or tried."""
+        if self.sizes:
+            ranges = [f"{size.name} from {size.low} to {size.high}" for size in self.sizes]
+            return [f"shapes: one plan for {', '.join(ranges)}"]
+        return [f"shapes: each is planned anew; {self.obstacle}"] if self.obstacle else []
 
 
 @dataclass

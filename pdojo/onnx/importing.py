@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, TypeVar, cast
 
@@ -11,12 +11,15 @@ import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, defs, helper
 
 from pdojo import build
+from pdojo.build.sizes import OpenExtent
 from pdojo.errors import UsageError
+from pdojo.model.extents import is_extents
 from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Operation, Tensor, Value
 from pdojo.model.model import folded
 from pdojo.onnx.control_flow import STRUCTURES
 from pdojo.onnx.definitions import defect, definition, inferred, type_of
 from pdojo.onnx.kinds import Late, array_type, is_foreign, kind_of, kind_of_operand
+from pdojo.onnx.operators.extents import extents_result
 from pdojo.onnx.operators.registry import (
     InvalidNode,
     Lowering,
@@ -86,6 +89,8 @@ def _check(name: str, declared: TypeProto, value: Item) -> None:
     """Raise UsageError for an output that is no tensor, or of another type than the model says."""
     if value is None or isinstance(value, list):
         raise UsageError(f"output '{name}' is a sequence or an optional value, which no kernel computes")
+    if is_extents(value):
+        raise OpenExtent(f"output '{name}' is a shape that depends on sizes")
     if isinstance(value, Late) or not declared.HasField("tensor_type") or not declared.tensor_type.elem_type:
         return
     wanted = declared_type(declared.tensor_type.elem_type, f"output '{name}'")
@@ -162,13 +167,9 @@ class Importer:
             raise UsageError(f"the model has more than {_MOST} nodes after unrolling its loops")
         if scope.depth > _DEEPEST:
             raise UsageError(f"functions and subgraphs are nested more than {_DEEPEST} deep")
-        domain = "" if proto.domain == "ai.onnx" else proto.domain
         try:
-            if domain == "" and proto.op_type in STRUCTURES:
-                results = self._structure(proto, scope)
-            else:
-                results = self._results(proto, domain, scope)
-        except UnsupportedNode:
+            results = self._computed(proto, scope)
+        except (UnsupportedNode, OpenNode):
             raise
         except MemoryError as error:
             raise InvalidNode(f"{named(proto)}: there is no memory for its result: {error}") from None
@@ -179,6 +180,18 @@ class Importer:
         for name, value in zip(proto.output, results, strict=False):
             if name:
                 scope.values[name] = value
+
+    def _computed(self, proto: NodeProto, scope: Scope) -> Sequence[Item]:
+        """The results of a node. Raises OpenNode if they are not the same for all values of sizes."""
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        try:
+            if domain == "" and proto.op_type in STRUCTURES:
+                return self._structure(proto, scope)
+            return self._results(proto, domain, scope)
+        except OpenNode:
+            raise
+        except OpenExtent as error:
+            raise OpenNode(f"{named(proto)}: {error}", narrower=error.narrower) from None
 
     def _structure(self, proto: NodeProto, scope: Scope) -> Sequence[Item]:
         try:
@@ -239,6 +252,8 @@ class Importer:
             if wrong is None or not wrong.certain:
                 values = {each.name: python_value(each) for each in called.attribute}
                 node = Node(proto.op_type, domain, title_of(proto), opset, (), tuple(proto.output), values)
+                if (known := _extents(node, operands)) is not None:
+                    return known
                 return self.apply(proto, _lower(node, lowering), operands)
         except NeedsValue as needed:
             if schema is None or domain or proto.op_type not in AT_RUN_TIME:
@@ -248,6 +263,8 @@ class Importer:
                 f"no kernel takes its operand '{proto.input[needed.operand]}', which is computed when the model runs"
             )
             return self._in_numpy(called, schema, opset, operands, reason)
+        except OpenExtent:
+            raise
         except UsageError:
             if wrong is None:
                 raise
@@ -358,6 +375,18 @@ class Importer:
         return None
 
 
+class OpenNode(OpenExtent):
+    """What a node asks of an extent has different answers for the values of its sizes; the message names the node."""
+
+
+def _extents(node: Node, operands: Sequence[Operand | None]) -> Sequence[Known] | None:
+    """The results of a node of which an operand is a shape that depends on sizes, if it computes others; else None."""
+    known = tuple([each for each in operands if not isinstance(each, Tensor)])
+    if len(known) < len(operands) or not any(map(is_extents, known)):
+        return None
+    return extents_result(replace(node, inputs=known))
+
+
 def _folded(operation: Operation) -> tuple[Known, ...]:
     """The results of an operation whose operands are known. Raises MemoryError if they are too large."""
     check_room(sum(tensor.bytes for tensor in operation.made))
@@ -402,7 +431,7 @@ def _lower(node: Node, lowering: Callable[[Node], Value | Sequence[Value]]) -> L
         )
         try:
             made: Any = lowering(given)
-        except (NeedsParts, NeedsValue, UnsupportedNode):
+        except (NeedsParts, NeedsValue, OpenExtent, UnsupportedNode):
             raise
         except UsageError as error:
             given.contradicts(str(error))

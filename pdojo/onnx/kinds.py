@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pdojo.errors import UsageError
 from pdojo.model.element_types import element_type, numpy_type
+from pdojo.model.extents import is_extents
 from pdojo.model.graph import Operand, Tensor
 
 
@@ -48,11 +49,15 @@ def array_type(kind: str) -> np.dtype[Any]:
 
 def kind_of_operand(value: Operand) -> str:
     """The kind of a tensor or of a known value."""
+    if is_extents(value):
+        return "i64"
     return value.dtype if isinstance(value, Tensor) else kind_of(value.dtype)
 
 
 def is_foreign(value: object) -> bool:
     """Whether a value is of a type that kernels do not have."""
+    if is_extents(value):
+        return False
     if isinstance(value, Tensor):
         dtype = None if isinstance(value, Late) else array_type(value.dtype)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
@@ -14,6 +14,8 @@ from onnx import ModelProto
 
 from pdojo.backends.calling.arguments import matched
 from pdojo.backends.calling.tensors import array_of, is_tensor
+from pdojo.build.sizes import OpenExtent
+from pdojo.dialect.affine import Size
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
@@ -28,6 +30,7 @@ from pdojo.onnx.importing import import_graph, initializers_of, whole_graph
 from pdojo.onnx.kinds import kind_of
 from pdojo.onnx.operators.registry import UnsupportedNode
 from pdojo.onnx.protos import declared_type, read_model
+from pdojo.onnx.ranges import Place, Ranges, Shapes
 from pdojo.onnx.regions import Compiler, Engine, Interpreter, placed, value_of
 from pdojo.onnx.scope import NeedsInputs
 from pdojo.onnx.stages import LARGEST, Frame
@@ -88,7 +91,7 @@ class Specialisation:
 
     def arrays(self, given: Mapping[str, Known]) -> dict[str, Known]:
         """The input arrays that are not static, contiguous, keyed by name."""
-        return {n: np.ascontiguousarray(given[n]).reshape(tensor.shape) for n, tensor in self.inputs.items()}
+        return {name: np.ascontiguousarray(given[name]).reshape(given[name].shape) for name in self.inputs}
 
     def run(self, given: Mapping[str, Known], engine: Engine) -> Outputs:
         """The outputs for input arrays, keyed by name, as an engine computes them."""
@@ -118,6 +121,7 @@ class OnnxModel:
         self.outputs = tuple(each.name for each in proto.graph.output)
         self._static: dict[str, str] = {}
         self._models: Kept[Specialisation] = Kept()
+        self._ranges: Kept[Ranges[Specialisation]] = Kept()
         self._compiled: CallableOnnxModel | None = None
 
     @property
@@ -211,6 +215,55 @@ class OnnxModel:
             except NeedsInputs as needed:
                 self._make_static(needed, given, static)
 
+    def planned(self, given: Mapping[str, Known]) -> tuple[Specialisation, Mapping[Size, int]]:
+        """The model for checked input arrays: one for a range of shapes and the values of its sizes, or `specialised`.
+
+        Raises the errors of `specialise`.
+        """
+        while True:
+            static = frozenset(self._static)
+            ranges, shapes = self._seen(given, static)
+            known = ranges.known(shapes)
+            try:
+                if known is None:
+                    known = ranges.found(shapes, partial(self._open_model, given, static))
+            except NeedsInputs as needed:
+                self._make_static(needed, given, static)
+                continue
+            if known is not None:
+                return known
+            found = self.specialised(given)
+            ranges, shapes = self._seen(given, frozenset(self._static))
+            ranges.note(shapes)
+            return found, {}
+
+    def why_not_open(self, given: Mapping[str, Known]) -> str:
+        """Why shapes like those of checked arrays have no common plan; empty if they have one, or may have."""
+        ranges, _ = self._seen(given, frozenset(self._static))
+        return next(iter(ranges.refused.values()), "")
+
+    def _seen(self, given: Mapping[str, Known], static: frozenset[str]) -> tuple[Ranges[Specialisation], Shapes]:
+        """The shapes of calls that differ in the shapes of inputs only, and those of this one."""
+        own = {name: array for name, array in given.items() if name not in static}
+        fixed = [(name, array.shape, array.tobytes()) for name, array in given.items() if name in static]
+        key = tuple(fixed), tuple([(array.dtype, array.ndim) for array in own.values()])
+        shapes = tuple([array.shape for array in own.values()])
+        return self._ranges.get(key, lambda: Ranges(self._extent_names(own))), shapes
+
+    def _extent_names(self, names: Iterable[str]) -> dict[Place, str]:
+        """The names that the file gives the extents of some inputs."""
+        shapes = {each.name: each.shape or () for each in self.inputs}
+        rows = [(n, axis, extent) for n, name in enumerate(names) for axis, extent in enumerate(shapes[name])]
+        return {(n, axis): extent for n, axis, extent in rows if isinstance(extent, str)}
+
+    def _open_model(self, given: Mapping[str, Known], static: frozenset[str], shapes: Shapes) -> Specialisation:
+        """The model for shapes that depend on sizes. Raises UsageError if it is not the same for all of them."""
+        found = self._model(given, static, shapes)
+        if found.model is None:
+            title, reason = found.frame.first.obstacle
+            raise OpenExtent(f"{title}: {reason}; only models without steps have a plan for many shapes")
+        return found
+
     def _make_static(self, needed: NeedsInputs, given: Mapping[str, Known], known: frozenset[str]) -> None:
         """Make the input static that a specialisation for the values of `known` needs; another thread may have."""
         size = sum(given[name].nbytes for name in {needed.name, *known})
@@ -221,9 +274,14 @@ class OnnxModel:
             ) from None
         self._static.setdefault(needed.name, needed.node)
 
-    def _model(self, given: Mapping[str, Known], static: frozenset[str]) -> Specialisation:
+    def _model(
+        self, given: Mapping[str, Known], static: frozenset[str], shapes: Shapes | None = None
+    ) -> Specialisation:
+        """The model for given arrays, or for others of these shapes."""
+        own = [name for name in given if name not in static]
+        known = dict(zip(own, shapes or [given[name].shape for name in own], strict=True))
         inputs = {
-            name: array.copy() if name in static else (kind_of(array.dtype), array.shape)
+            name: (kind_of(array.dtype), known[name]) if name in known else array.copy()
             for name, array in given.items()
         }
         frame = import_graph(self.proto, inputs, self._initializers)
@@ -252,10 +310,10 @@ class CallableOnnxModel:
     def __call__(self, /, *arrays: Any, **named: Any) -> Outputs:
         """The outputs for input arrays in the order of the model's inputs, or by name."""
         given = self.model.given(arrays, named)
-        found = self.model.specialised(given)
+        found, sizes = self.model.planned(given)
         if found.model is None:
             return found.run(given, self._steps)
-        return self._of(found)(**found.arrays(given))
+        return self._of(found, sizes)(**found.arrays(given))
 
     def prepare(self, /, *arrays: Any, **named: Any) -> tuple[CompiledModel, dict[str, NDArray[Any]]]:
         """The compiled model for inputs of these shapes, and the arrays that it takes, keyed by name.
@@ -263,12 +321,14 @@ class CallableOnnxModel:
         Raises UnsupportedNode for a model with steps.
         """
         given = self.model.given(arrays, named)
-        found = self.model.specialised(given)
+        found, sizes = self.model.planned(given)
         found.only_kernels()
-        return self._of(found), found.arrays(given)
+        return self._of(found, sizes), found.arrays(given)
 
-    def _of(self, found: Specialisation) -> CompiledModel:
-        return self._compiled.get(found, lambda: self._compile(found.only_kernels()))
+    def _of(self, found: Specialisation, sizes: Mapping[Size, int]) -> CompiledModel:
+        model = found.only_kernels()
+        compiled = self._compiled.get(found, lambda: self._compile(model))
+        return compiled.at([sizes[size] for size in model.sizes.values()])
 
     def check_memory(self) -> None:
         """Run all kernels that are compiled as `CompiledModel.check_memory` does, and raise its errors."""
@@ -279,15 +339,15 @@ class CallableOnnxModel:
         """The parts of a call for these inputs, after one that compiles. Raises the errors of a call."""
         given = self.model.given(arrays, named)
         self(**given)
-        found = self.model.specialised(given)
+        found, sizes = self.model.planned(given)
         if found.model is None:
             watched = Watched(self._steps)
             found.run(given, watched)
-            return Explanation(tuple(watched.reports.values()), self.model.static)
-        compiled, inputs = self._of(found), found.arrays(given)
+            return Explanation(tuple(watched.reports.values()), self.model.static, self.model.why_not_open(given))
+        compiled, inputs = self._of(found, sizes), found.arrays(given)
         seconds = sum(compiled.profile(**inputs))
         report = replace(PartReport.of_model(found.model), runs=1, seconds=seconds)
-        return Explanation((report,), self.model.static)
+        return Explanation((report,), self.model.static, self.model.why_not_open(given), tuple(sizes))
 
 
 def load(source: str | os.PathLike[str] | bytes | ModelProto) -> OnnxModel:

@@ -160,7 +160,9 @@ class CompiledGraph:
                 planned, meanings = other, near
         self.closed = "; ".join([f"{node.name}: {reason}" for node, reason in planned.closed.items()])
         try:
-            program = None if self.closed else Program(planned, partial(compile_tuned, options=self.options), self._wrap)
+            program = (
+                None if self.closed else Program(planned, partial(compile_tuned, options=self.options), self._wrap)
+            )
         except OpenExtent as error:
             program, self.closed = None, str(error)
         if program is None:

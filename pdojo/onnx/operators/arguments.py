@@ -7,6 +7,7 @@ from typing import Any
 
 from pdojo import build
 from pdojo.build.extents import broadcast_shape
+from pdojo.build.sizes import Open
 from pdojo.onnx.operators.registry import Node
 
 ELEMENTS = {
@@ -40,11 +41,11 @@ def number_of(node: Node, operand: int) -> Any:
 
 
 def integers(node: Node, operand: int) -> list[int]:
-    """The elements of a known operand as integers."""
+    """The elements of a known operand as integers, which may depend on sizes."""
     value = node.static(operand)
     if value.ndim > 1:
         node.contradicts(f"operand {operand} has {value.ndim} dimensions, not one")
-    return [int(each) for each in value.reshape(-1)]
+    return [each if isinstance(each, Open) else int(each) for each in value.reshape(-1)]
 
 
 def integers_of(node: Node, name: str, operand: int) -> list[int] | None:

@@ -7,28 +7,35 @@ from math import prod
 
 import numpy as np
 
+from pdojo import build
 from pdojo.build import Array
+from pdojo.build.sizes import is_open
 from pdojo.model.element_types import element_type, numpy_type
 from pdojo.onnx.operators.arguments import element_of, integers, number_of
-from pdojo.onnx.operators.registry import Known, Node, check_room, operator
+from pdojo.onnx.operators.registry import Known, Node, Value, check_room, operator
 
 
 @operator("ConstantOfShape")
-def constant_of_shape(node: Node) -> Known:
+def constant_of_shape(node: Node) -> Value:
     """An array of one number."""
     value = node.attribute("value")
     number = np.zeros((), np.float32) if value is None else np.asarray(value).reshape(())
     extents = integers(node, 0)
-    if min(extents, default=0) < 0:
-        node.contradicts(f"extent {min(extents)} of its result is negative")
+    for extent in extents:
+        if extent < 0:
+            node.contradicts(f"extent {extent} of its result is negative")
+    if is_open(extents):
+        return build.constant(number.item(), element_type(number.dtype), extents)
     check_room(prod(extents) * number.itemsize)
     return np.full(extents, number, number.dtype)
 
 
 @operator("Range")
-def number_range(node: Node) -> Known:
+def number_range(node: Node) -> Value:
     """Numbers from a start to a limit, with a step."""
     start, limit, delta = (number_of(node, k) for k in range(3))
+    if is_open((start, limit, delta)):
+        return _open_range(node, *(integers(node, k)[0] for k in range(3)))
     if not delta:
         node.contradicts("its step is 0")
     if not all(map(np.isfinite, (start, limit, delta))):
@@ -40,6 +47,13 @@ def number_range(node: Node) -> Known:
     count = int(max(0, min(count, 1 << 62)))
     check_room(count * 8)
     return (np.arange(count).astype(start.dtype) * delta + start).astype(start.dtype)
+
+
+def _open_range(node: Node, start: int, limit: int, delta: int) -> Array:
+    """The numbers of int64 of a range that depends on sizes. Raises OpenExtent unless they are from its start on."""
+    if delta < 1 or limit < start:
+        node.refuse("its step, or the number of its elements, is negative")
+    return build.iota(((limit - start + delta - 1) // delta,), "i64", step=int(delta)) + start
 
 
 @operator("EyeLike")

@@ -16,6 +16,7 @@ from pdojo import build
 from pdojo.build import Array, indexing
 from pdojo.build.pieces import MOST_PIECES
 from pdojo.build.placing import Accumulation
+from pdojo.build.sizes import is_open
 from pdojo.dialect.table import MOST_ENTRIES
 from pdojo.onnx.operators.arguments import axis_of, integers, number_of
 from pdojo.onnx.operators.registry import NeedsParts, Node, operator
@@ -40,8 +41,13 @@ def _indices(node: Node, operand: int) -> build.Array | NDArray[np.int64]:
 @operator("Gather")
 def gather(node: Node) -> Array:
     """The slices at indices of an axis."""
-    x = node.array(0)
-    return indexing.take_at(x, [*[None] * _axis(node, x), _indices(node, 1)])
+    x, axis, indices = node.array(0), 0, _indices(node, 1)
+    axis = _axis(node, x)
+    if isinstance(indices, np.ndarray) and indices.size == 1 and is_open([x.shape[axis]]):
+        # An index of the other end depends on sizes, which lists of indices do not.
+        part = x[(*[slice(None)] * axis, indices.item())]
+        return build.expand_dims(part, [axis + k for k in range(indices.ndim)]) if indices.ndim else part
+    return indexing.take_at(x, [*[None] * axis, indices])
 
 
 def _check_rank(node: Node, operand: int, rank: int) -> None:

@@ -13,8 +13,11 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 from numpy.typing import NDArray
 
 from pdojo import build
+from pdojo.build.array import scalar
+from pdojo.build.sizes import OpenExtent
 from pdojo.errors import UsageError
 from pdojo.model.element_types import element_type, numpy_type, uniform
+from pdojo.model.extents import is_extents
 
 Known: TypeAlias = NDArray[Any]
 """A value that is known before the model runs: an initialiser, a constant, a folded or a specialised value."""
@@ -89,12 +92,20 @@ class Node:
         value = self.value(operand)
         if isinstance(value, build.Array):
             return value
+        if is_extents(value):
+            return self._number(value)
         if value.size <= 1:
             return uniform(value)
         if operand not in self.constants:
             kind = element_type(value.dtype)
             self.constants[operand] = build.input(f"{self.prefix}{operand}", kind, value.shape, const=True)
         return self.constants[operand]
+
+    def _number(self, value: Known) -> build.Array:
+        """The handle of an extent that depends on sizes. Raises OpenExtent for several."""
+        if value.size > 1:
+            raise OpenExtent("a shape that depends on sizes is an array of numbers here")
+        return build.broadcast_to(scalar(value.reshape(()).item(), "i64"), value.shape)
 
     def constant(self, values: Known, dtype: str) -> build.Array:
         """The handle, of an element type, of values that a lowering made: a further operand, which is known."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from math import prod
 from typing import Literal
 
-import numpy as np
-
 from pdojo import build
 from pdojo.build import Array, indexing, shapes
 from pdojo.build.extents import broadcast_shape
+from pdojo.build.sizes import Open, OpenExtent, is_open, lesser
+from pdojo.model.extents import extents_of
 from pdojo.onnx.operators.arguments import axis_of, integers, integers_of, number_of
 from pdojo.onnx.operators.registry import Known, Node, Value, operator
 
@@ -27,6 +27,9 @@ def reshape(node: Node) -> Array:
         if any(extent == 0 and d >= x.rank for d, extent in enumerate(shape)):
             node.refuse(f"shape {shape} keeps an extent that {list(x.shape)} lacks")
         shape = [x.shape[d] if extent == 0 else extent for d, extent in enumerate(shape)]
+    for extent in shape:
+        if isinstance(extent, Open) and extent < 1:
+            raise OpenExtent(f"the extent {extent} may be one that stands for others", narrower=True)
     if -1 in shape and not x.size:
         rest = prod(extent for extent in shape if extent != -1)
         shape = [0 if extent == -1 and rest else max(extent, 0) for extent in shape]
@@ -45,7 +48,12 @@ def flatten(node: Node) -> Array:
 @operator("Squeeze")
 def squeeze(node: Node) -> Array:
     """The array without axes of one element."""
-    return build.squeeze(node.array(0), integers_of(node, "axes", 1))
+    x, axes = node.array(0), integers_of(node, "axes", 1)
+    if axes is None:
+        for extent in x.shape:
+            if isinstance(extent, Open) and extent <= 1:
+                raise OpenExtent(f"the axis of {extent} elements may have one, and then be dropped", narrower=True)
+    return build.squeeze(x, axes)
 
 
 @operator("Unsqueeze")
@@ -101,7 +109,7 @@ def split(node: Node) -> Sequence[Array]:
     if sizes is None:
         count = node.attribute("num_outputs") or len(node.outputs)
         size = -(-x.shape[axis] // count)
-        sizes = [max(0, min(size, x.shape[axis] - k * size)) for k in range(count)]
+        sizes = [-lesser(0, -lesser(size, x.shape[axis] - k * size)) for k in range(count)]
     return build.split(x, sizes, axis)
 
 
@@ -133,6 +141,9 @@ def _sliced(
 
 def _within(start: int, end: int, step: int, extent: int) -> slice:
     """The slice of an axis of `extent` elements; backwards, a start before the axis is its first element."""
+    if is_open((start, end, step, extent)):
+        before = step < 0 and start < 0 and start + extent < 0
+        return slice(0 if before else start, end, step)
     least, most = (0, extent) if step > 0 else (-1, extent - 1)
     first, last = (value + extent if value < 0 else value for value in (start, end))
     first, last = max(0, min(first, most)), max(least, min(last, most))
@@ -203,13 +214,13 @@ def shape(node: Node) -> Known:
     """The extents of a part of the axes."""
     whole = _shape(node.value(0))
     start, end = node.attribute("start", 0), node.attribute("end", len(whole))
-    return np.array(whole[slice(start, end)], np.int64)
+    return extents_of(whole[slice(start, end)])
 
 
 @operator("Size")
 def size(node: Node) -> Known:
     """The number of elements."""
-    return np.array(prod(_shape(node.value(0))), np.int64)
+    return extents_of(prod(_shape(node.value(0))))
 
 
 def _shape(value: Value) -> tuple[int, ...]:

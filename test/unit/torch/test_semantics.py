@@ -177,7 +177,7 @@ class Block(torch.nn.Module):
 
 @pytest.mark.parametrize(("dynamic", "graphs_made"), [(True, 1), (None, 2)])
 def test_sizes_are_looked_up(dynamic: bool | None, graphs_made: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Automatic symbols have a graph without them before; rows of several sequences have programs at their second shape."""
+    """Automatic symbols have a graph before; several sequences have programs with sizes at their second shape."""
     compiled_texts: list[str] = []
 
     def counted(requests: Sequence[KernelRequest], **options: Any) -> Any:
