@@ -12,6 +12,7 @@ from torch.fx import Node
 from pdojo.model.compiled import CompiledModel
 from pdojo.model.graph import Tensor
 from pdojo.model.kernels import Step
+from pdojo.model.present import Present
 from pdojo.torch.keys import Key, key_of
 from pdojo.torch.planning import Plan
 from pdojo.torch.program import Environment, Layout, RegionStep
@@ -31,6 +32,8 @@ class KernelCall:
     """The tensors of the graph that the kernel reads."""
     outputs: Mapping[Key, Tensor]
     """The tensors of the graph that the kernel writes."""
+    present: Present
+    """The values of sizes."""
 
     @property
     def name(self) -> str:
@@ -39,9 +42,9 @@ class KernelCall:
 
     def bind(self, memory: Memory) -> Callable[[], None]:
         """A function that runs the kernel on tensors in memory; its results get memory now."""
-        memory.update((tensor, Layout.of(key).new()) for key, tensor in self.outputs.items())
+        memory.update((tensor, Layout.of(key).at(self.present).new()) for key, tensor in self.outputs.items())
         inputs = [memory[tensor].data_ptr() for tensor in self.compiled.inputs_read]
-        outputs = [memory[tensor].data_ptr() for tensor in self.compiled.model.results]
+        outputs = [memory[tensor].data_ptr() for tensor in self.compiled.results]
         return lambda: self.compiled.run_at(inputs, outputs)
 
     def nodes(self, plan: Plan) -> list[Node]:
@@ -61,11 +64,15 @@ def kernel_calls(region: RegionStep) -> list[KernelCall]:
     """The calls of a region's kernels, in the order of execution."""
     keys = region.keys
     calls: list[KernelCall] = []
-    for step, compiled in zip(region.model.steps, region.compiled.apart(), strict=True):
+    for step, compiled in zip(region.compiled.model.steps, region.compiled.apart(), strict=True):
         inputs = dict.fromkeys(each.memory for each in step.inputs if isinstance(each, Tensor))
         calls.append(
             KernelCall(
-                step, compiled, {keys[each]: each for each in inputs}, {keys[each]: each for each in step.outputs}
+                step,
+                compiled,
+                {keys[each]: each for each in inputs},
+                {keys[each]: each for each in step.outputs},
+                region.present,
             )
         )
     return calls

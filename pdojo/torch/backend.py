@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import Lock
 from time import perf_counter
 from typing import Any, TypeAlias
@@ -19,6 +20,7 @@ from torch.fx import GraphModule
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
+from pdojo.build.sizes import OpenExtent
 from pdojo.errors import UsageError
 from pdojo.model.compiled import CompiledModel
 from pdojo.model.model import Model
@@ -28,11 +30,12 @@ from pdojo.torch.decompositions import decompositions
 from pdojo.torch.fallbacks import FallbackWarning, warn_of_failure
 from pdojo.torch.options import Options
 from pdojo.torch.planning import plan
-from pdojo.torch.program import Program, plain_region
+from pdojo.torch.program import Program, Wrap, plain_region
 from pdojo.torch.recurrent_layers import keep_recurrent_layers
 from pdojo.torch.scalar_indices import gather_at_tensors
 from pdojo.torch.skipping import warn_of_skipped_functions
 from pdojo.torch.statics import LateChangeWarning, Statics, can_be_constant
+from pdojo.torch.symbols import Meaning, Symbols, joined, known_sizes
 from pdojo.torch.tuning import compile_tuned
 
 _MOST_CHANGES = 2
@@ -102,6 +105,14 @@ class CompiledGraph:
         """The time of the last call."""
         self._is_full = False
         self._symbolic = _has_symbols(module)
+        self._symbols = Symbols.of(module) if self._symbolic else None
+        """The symbols; None if there are none, or if programs are for single combinations of shapes."""
+        self._open: dict[int, list[tuple[list[Meaning], Program]]] = {}
+        """The programs for ranges of sizes, keyed by number of threads, with what symbols are in them."""
+        self.closed = ""
+        """The reason for which programs are for single combinations of shapes, though sizes are symbols."""
+        self._seen: list[tuple[int, ...]] = []
+        """The values of symbols for which programs with sizes were made."""
         self._sized: dict[tuple[int, str], SizedPrograms] = {}
         """The programs for all shapes, keyed by number of threads and region."""
         self._compiled: Counter[int] = Counter()
@@ -114,7 +125,7 @@ class CompiledGraph:
         if self._static:
             with self._lock:
                 self._check_constants(arguments)
-        key = (torch.get_num_threads(), _shapes(arguments) if self._symbolic else None)
+        key = (torch.get_num_threads(), self._sizes(arguments))
         program = self.programs.get(key)
         if program is None:
             with self._lock:
@@ -123,6 +134,46 @@ class CompiledGraph:
         found = list(self.module(*arguments)) if program is None else program(arguments)
         self._seconds = perf_counter() - begin
         return found
+
+    def _sizes(self, arguments: Sequence[Any]) -> object:
+        """What a program depends on: the values of symbols, or all shapes; None if all are known."""
+        if self._symbols is not None:
+            return self._symbols.values(arguments)
+        return _shapes(arguments) if self._symbolic else None
+
+    def _opened(self, arguments: Sequence[Any]) -> Program | None:
+        """The program for the values of symbols, of one for ranges; None if there is none."""
+        if self._symbols is None:
+            return None
+        values = self._symbols.values(arguments)
+        known = self._open.setdefault(torch.get_num_threads(), [])
+        for meanings, program in known:
+            if (sizes := known_sizes(meanings, values)) is not None:
+                return program.at(sizes)
+        meanings = self._symbols.sizes(values, [max(column) for column in zip(*self._seen, strict=True)])
+        if meanings is None:
+            return None
+        self._seen.append(values)
+        static = {position: arguments[position] for position in self._static}
+        planned = plan(self._symbols.opened(meanings), static)
+        if planned.fallbacks and (near := joined(meanings, values)) != meanings:
+            other = plan(self._symbols.opened(near), static)
+            if len(other.fallbacks) < len(planned.fallbacks):
+                planned, meanings = other, near
+        self.closed = "; ".join([f"{node.name}: {reason}" for node, reason in planned.closed.items()])
+        try:
+            program = (
+                None if self.closed else Program(planned, partial(compile_tuned, options=self.options), self._wrap)
+            )
+        except OpenExtent as error:
+            program, self.closed = None, str(error)
+        if program is None:
+            self._symbols = None
+            return None
+        known.append((meanings, program))
+        sizes = known_sizes(meanings, values)
+        assert sizes is not None
+        return program.at(sizes)
 
     def _made(self, key: tuple[int, object], arguments: Sequence[Any]) -> Program | None:
         """The program for a key, made if there is none; None if PyTorch runs the graph."""
@@ -150,14 +201,21 @@ class CompiledGraph:
             return compile_tuned(model, self.options, programs)
 
         try:
+            found = self._opened(arguments)
+            if found is not None:
+                return found
             module = _concrete(self.module, arguments) if self._symbolic else self.module
-            return Program(plan(module, static), compile_, CheckedRegion if self.options.check else plain_region)
+            return Program(plan(module, static), compile_, self._wrap)
         except NotCoveredError:
             self._not_covered[torch.get_num_threads()] += 1
             self._warn_of_shapes()
         except Exception as error:  # noqa: BLE001  # an error of ours must not break the user's model
             warn_of_failure(self.module.graph.nodes, error)
         return None
+
+    @property
+    def _wrap(self) -> Wrap:
+        return CheckedRegion if self.options.check else plain_region
 
     def _check_constants(self, arguments: Sequence[Any]) -> None:
         """Forget what was made of constants that have changed."""
@@ -166,6 +224,7 @@ class CompiledGraph:
         tensors = [arguments[position] for position in self._static]
         if self._statics is not None and not self._are_unchanged(self._statics, tensors):
             self.programs.clear()
+            self._open.clear()
             for programs in self._sized.values():
                 programs.constants.forget()
             self._statics = None

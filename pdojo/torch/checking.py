@@ -62,8 +62,9 @@ class CheckedRegion:
             call.bind(memory)()
             self._check(call, {**given, **{key: memory[tensor] for key, tensor in call.inputs.items()}}, memory)
         self.region(values)
-        for tensor in self.region.model.results:
-            key = self.region.keys[tensor]
+        keys = self.region.keys
+        for tensor in self.region.compiled.results:
+            key = keys[tensor]
             if key in values and not _same(values[key], memory[tensor]):
                 raise WrongKernel(
                     f"{self.region.model.name}: '{key[0].name}' has other elements if its kernels run together than if "
@@ -111,7 +112,7 @@ class _Reference:
             if key in self._plan.static:
                 self._known[key] = self._as_asked(self._plan.static[key])
             elif key[0].op == "placeholder":  # Only its shape matters: no region reads it any more.
-                self._known[key] = self._as_asked(Layout.of(key).new().zero_())
+                self._known[key] = self._as_asked(Layout.of(key).at(self._plan.present).new().zero_())
             else:
                 self._run(key[0])
         return self._known[key]

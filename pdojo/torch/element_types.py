@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import torch
@@ -57,6 +58,15 @@ def _is_dense(shape: Sequence[int], strides: Sequence[int], order: Sequence[int]
             return False
         expected *= shape[d]
     return True
+
+
+def strides_of(shape: Sequence[int]) -> list[int]:
+    """The strides of a contiguous tensor.
+
+    >>> strides_of((2, 3, 4))
+    [12, 4, 1]
+    """
+    return [prod(shape[d + 1 :]) for d in range(len(shape))]
 
 
 def values_of(tensor: torch.Tensor) -> NDArray[Any]:

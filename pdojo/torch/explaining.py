@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import StringIO
 from statistics import median
 from time import perf_counter
@@ -18,6 +18,7 @@ from torch.fx import GraphModule
 
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.model.present import Present
 from pdojo.torch.apart import KernelCall, given_memory, kernel_calls
 from pdojo.torch.backend import CompiledGraph, compiled_graph
 from pdojo.torch.element_types import HANDLES
@@ -25,6 +26,7 @@ from pdojo.torch.keys import Key, results_of
 from pdojo.torch.options import Options
 from pdojo.torch.program import Environment, Layout, Program, RegionStep, TorchStep
 from pdojo.torch.skipping import Obstacle, at_other_places, skipped_functions
+from pdojo.torch.symbols import is_example
 
 _ROUNDS = 5
 """Number of calls, of which the median time is reported."""
@@ -74,6 +76,8 @@ class GraphPart:
     """Kernels and PyTorch's calls, in the order of execution."""
     seconds: float
     """The median time of a call of the whole graph."""
+    closed: str = ""
+    """The calls for which a graph with symbols has programs for single combinations of shapes, with reasons."""
 
     @property
     def between(self) -> float:
@@ -110,6 +114,8 @@ class Explanation:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for number, graph in enumerate(self.graphs):
             yield _table(number, graph)
+            if graph.closed:
+                yield Text(f"programs for single combinations of shapes: {graph.closed}")
         if not self.graphs:
             yield Text("Dynamo captured no graph: PyTorch runs all of it")
         for each in self.breaks:
@@ -215,7 +221,7 @@ def _graph_part(graph: RecordedGraph) -> GraphPart:
     if program is None:
         calls = [node for node in graph.module.graph.nodes if node.op == "call_function"]
         return GraphPart(tuple(TorchPart(str(node.target), "pdojo failed", (), 0.0) for node in calls), 0.0)
-    return _Profile(program, graph.arguments).part()
+    return replace(_Profile(program, graph.arguments).part(), closed=graph.closed)
 
 
 @dataclass
@@ -242,9 +248,19 @@ class _Profile:
                 parts += [self._kernel(call) for call in self.calls[step]]
             else:
                 operator = str(step.node.target)
-                reason = reasons.get(step.node, "" if step.node in self.program.plan.views else "pdojo failed")
+                reason = reasons.get(
+                    step.node,
+                    "" if step.node in {**self.program.plan.views, **self.program.plan.generated} else "pdojo failed",
+                )
                 seconds = median(self.times[step])
-                parts.append(TorchPart(operator, reason.removeprefix(f"{operator}: "), _torch_results(step), seconds))
+                parts.append(
+                    TorchPart(
+                        operator,
+                        reason.removeprefix(f"{operator}: "),
+                        _torch_results(step, self.program.plan.present),
+                        seconds,
+                    )
+                )
         return GraphPart(tuple(parts), median(whole))
 
     def _run(self, step: RegionStep | TorchStep, values: Environment) -> None:
@@ -268,19 +284,19 @@ class _Profile:
         return KernelPart(
             call.name,
             tuple(str(node.target) for node in call.nodes(self.program.plan)),
-            tuple(map(_shown, call.inputs)),
-            tuple(map(_shown, call.outputs)),
+            tuple([_shown(key, call.present) for key in call.inputs]),
+            tuple([_shown(key, call.present) for key in call.outputs]),
             median(self.times[id(call)]),
             call.step.kernel,
         )
 
 
-def _torch_results(step: TorchStep) -> tuple[str, ...]:
+def _torch_results(step: TorchStep, present: Present) -> tuple[str, ...]:
     results = results_of(step.node.meta.get("val"))
-    return tuple(_shown((step.node, n)) for n, each in enumerate(results) if isinstance(each, torch.Tensor))
+    return tuple(_shown((step.node, n), present) for n, each in enumerate(results) if is_example(each))
 
 
-def _shown(key: Key) -> str:
-    layout = Layout.of(key)
+def _shown(key: Key, present: Present) -> str:
+    layout = Layout.of(key).at(present)
     name = HANDLES.get(layout.dtype) or str(layout.dtype).removeprefix("torch.")
     return f"{name}{list(layout.shape)}"

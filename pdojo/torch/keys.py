@@ -10,6 +10,7 @@ from torch.fx import Node
 
 from pdojo.errors import UsageError
 from pdojo.torch.element_types import handle_type
+from pdojo.torch.symbols import Example, OpenTensor, is_example
 
 Key: TypeAlias = "tuple[Node, int]"
 """A tensor of the graph: a result of a node."""
@@ -32,7 +33,7 @@ def _is_element(node: Node) -> bool:
     return node.op == "call_function" and node.target is operator.getitem
 
 
-def tensor_of(key: Key) -> torch.Tensor:
+def tensor_of(key: Key) -> Example:
     """A tensor of the graph, without memory."""
     value = key[0].meta["val"]
     return value[key[1]] if isinstance(value, tuple | list) else value
@@ -45,19 +46,22 @@ def know_results(node: Node) -> None:
         node.meta["val"] = tuple(values.get(n) for n in range(max(values) + 1))
 
 
-def new_tensor(like: torch.Tensor) -> torch.Tensor:
+def new_tensor(like: Example) -> torch.Tensor:
     """A tensor with memory for one without; its elements are arbitrary."""
+    assert isinstance(like, torch.Tensor)
     return torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=like.device)
 
 
 def is_without_elements(value: object) -> bool:
     """Whether a result is a tensor without elements; sizes that depend on values are symbols."""
+    if isinstance(value, OpenTensor):
+        return any(extent == 0 for extent in value.shape)
     return isinstance(value, torch.Tensor) and not isinstance(value.numel(), torch.SymInt) and not value.numel()
 
 
-def check_tensor(tensor: torch.Tensor) -> None:
+def check_tensor(tensor: Example) -> None:
     """Raise UsageError for a tensor that no kernel takes."""
-    if not isinstance(tensor, torch.Tensor):
+    if not is_example(tensor):
         raise UsageError("a number depends on values of tensors")
     if any(isinstance(extent, torch.SymInt) for extent in tensor.shape):
         raise UsageError("a shape depends on values of tensors")

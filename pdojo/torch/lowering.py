@@ -11,11 +11,14 @@ from torch.fx import Node
 
 from pdojo import build
 from pdojo.build import Array
+from pdojo.build.extents import shown
+from pdojo.build.sizes import OpenExtent, is_open
 from pdojo.model.element_types import element_type, uniform
 from pdojo.model.graph import Known, Lower, Lowered, Operand, Value
 from pdojo.torch.element_types import HANDLES
 from pdojo.torch.keys import check_tensor, key_of, tensor_of
 from pdojo.torch.operators.registry import RULES, Call, Rule, UnsupportedCall
+from pdojo.torch.symbols import is_example
 
 Step: TypeAlias = Callable[[Array], Array]
 """A function from the handle of an array to the handle of a view."""
@@ -59,7 +62,7 @@ def view_step(node: Node, number: int) -> Step:
 def _argument(node: Node, handle: Array) -> Any:
     """An argument of a view: its operand, or a number."""
     value = node.meta["val"]
-    return handle if isinstance(value, torch.Tensor | tuple | list) else value
+    return handle if is_example(value) or isinstance(value, tuple | list) else value
 
 
 def call_of(node: Node) -> Call:
@@ -70,16 +73,13 @@ def call_of(node: Node) -> Call:
         number for number in range(len(examples)) if not isinstance(value, tuple | list) or _is_read(node, number)
     )
     for number in read:
-        if not isinstance(examples[number], torch.Tensor):
+        if not is_example(examples[number]):
             raise UnsupportedCall(f"{node.target}: a result is no tensor")
         check_tensor(examples[number])
-    results = [
-        (HANDLES.get(each.dtype, ""), tuple(each.shape)) if isinstance(each, torch.Tensor) else ("", ())
-        for each in examples
-    ]
+    results = [(HANDLES.get(each.dtype, ""), tuple(each.shape)) if is_example(each) else ("", ()) for each in examples]
     first = node.args[0] if node.args else None
     operand = tensor_of(key_of(first)) if isinstance(first, Node) else None
-    return Call(str(node.target), tuple(results), read, operand if isinstance(operand, torch.Tensor) else None)
+    return Call(str(node.target), tuple(results), read, operand if is_example(operand) else None)
 
 
 def unread_operands(node: Node) -> set[Node]:
@@ -176,4 +176,8 @@ def transposition(axes: Sequence[int]) -> tuple[Step, ...]:
 
 
 def _check_shape(call: Call, handle: Array, shape: Sequence[int]) -> None:
+    if handle.shape != tuple(shape) and is_open((*handle.shape, *shape)):
+        raise OpenExtent(
+            f"{call.operator}: shapes {shown(handle.shape)} and {shown(shape)} are not equal for all sizes"
+        )
     assert handle.shape == tuple(shape), (call.operator, handle, shape)

@@ -10,10 +10,10 @@ Views belong to no region. Regions read through them, and PyTorch makes them onl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from operator import attrgetter, getitem
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -21,9 +21,13 @@ from torch.fx import GraphModule, Node
 
 from pdojo import build
 from pdojo.build import Array
+from pdojo.build.sizes import Open, OpenExtent, is_open
 from pdojo.errors import UsageError
-from pdojo.model.graph import Graph, GraphBuilder, Lowered, Tensor, Value
+from pdojo.model.element_types import numpy_type
+from pdojo.model.graph import Graph, GraphBuilder, Known, Lowered, Operation, Tensor, Value
+from pdojo.model.kernels import step_of
 from pdojo.model.model import folded
+from pdojo.model.present import Present
 from pdojo.torch.effects import effect_of, is_write
 from pdojo.torch.element_types import handle_type, memory_order, values_of
 from pdojo.torch.fallbacks import warn_of_failure
@@ -39,6 +43,7 @@ from pdojo.torch.keys import (
 )
 from pdojo.torch.lowering import Seen, Slot, call_of, lowering, nodes_in, transposition, unread_operands, view_step
 from pdojo.torch.operators.registry import RULES, Call, Rule, UnsupportedCall
+from pdojo.torch.symbols import Example, OpenTensor, is_example
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class Region:
     """Operations that become one model."""
 
     number: int
-    builder: GraphBuilder = field(default_factory=lambda: GraphBuilder(folded))
+    builder: GraphBuilder = field(default_factory=lambda: GraphBuilder(_folded))
     seen: dict[Key, Seen] = field(default_factory=dict[Key, Seen])
     inputs: list[Key] = field(default_factory=list[Key])
     calls: list[Node] = field(default_factory=list[Node])
@@ -99,10 +104,27 @@ class Plan:
     """PyTorch's calls, keyed by the number of the region that they follow."""
     views: dict[Node, Key]
     """Views, with the tensors that they are views of."""
+    generated: dict[Node, Array]
+    """Calls that read no elements, and whose results depend on sizes."""
+    closed: dict[Node, str]
+    """Calls that PyTorch runs because kernels need a number where there is a size, with reasons."""
     fallbacks: list[Fallback]
     outputs: tuple[Any, ...]
     exported: dict[int, list[Key]] = field(default_factory=dict[int, list[Key]])
     """The results of regions that others read."""
+    present: Present = field(default_factory=lambda: Present({}))
+    """The values of sizes; none if they are not known, or if there are none."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a shape or a number of an argument depends on sizes."""
+        found = [node.meta["val"] for node in self.module.graph.nodes if node.op == "placeholder"]
+        return any(isinstance(each, Open | OpenTensor) for each in found)
+
+    def at(self, present: Present) -> Self:
+        """The plan with numbers for these values of sizes."""
+        numbers = {node: present.number(each) for node, each in self.numbers.items()}
+        return replace(self, numbers=numbers, present=present)
 
     @property
     def order(self) -> list[int]:
@@ -127,6 +149,8 @@ class _Planner:
         self.regions: dict[int, Region] = {}
         self.calls: dict[int, list[Node]] = {}
         self.views: dict[Node, Key] = {}
+        self.generated: dict[Node, Array] = {}
+        self.closed: dict[Node, str] = {}
         self.fallbacks: list[Fallback] = []
         self.levels: dict[Node, int] = {}
         """The regions of operations, and the numbers of PyTorch's calls."""
@@ -153,7 +177,16 @@ class _Planner:
                 case other:
                     raise AssertionError(other)
         made = Plan(
-            self.module, self.static, self.numbers, self.regions, self.calls, self.views, self.fallbacks, outputs
+            self.module,
+            self.static,
+            self.numbers,
+            self.regions,
+            self.calls,
+            self.views,
+            self.generated,
+            self.closed,
+            self.fallbacks,
+            outputs,
         )
         made.exported = self._exported(outputs)
         return made
@@ -165,8 +198,10 @@ class _Planner:
         return key
 
     def _placeholder(self, node: Node, position: int) -> None:
-        if not isinstance(node.meta["val"], torch.Tensor):
-            self.numbers[node] = node.meta["val"]
+        value = node.meta["val"]
+        if not is_example(value):
+            if not isinstance(value, torch.SymInt):  # One that is no extent comes as an argument.
+                self.numbers[node] = value
         elif position in self.given:
             self.static[node, 0] = self.given[position]
 
@@ -185,7 +220,7 @@ class _Planner:
             if (source, index) in self.static:
                 self.static[node, 0] = self.static[source, index]
             return
-        if isinstance(value, int | float | bool):
+        if isinstance(value, int | float | bool | Open):
             self.numbers[node] = value
             return
         reason = "" if node.target is getitem else effect_of(node) or self._without_effects(node)
@@ -197,14 +232,20 @@ class _Planner:
         if self._is_empty(node):
             return None
         read = self._read(node)
-        if all(source in self.static for source in read):
+        with_elements = [key for key in read if not is_without_elements(tensor_of(key))]
+        if all(key in self.static for key in with_elements) and not self._depends_on_sizes(node):
             self._evaluate(node)
             return None
         try:
-            self._lower(node, read)
+            if read:
+                self._lower(node, read)
+            else:
+                self._generate(node)
         except UnsupportedCall as error:
             return str(error)
         except UsageError as error:
+            if isinstance(error, OpenExtent):
+                self.closed[node] = str(error)
             return f"{node.target}: {error}"
         except Exception as error:  # noqa: BLE001  # an error of a rule must not break the user's model
             warn_of_failure([node], error)
@@ -238,11 +279,30 @@ class _Planner:
         return True
 
     def _read(self, node: Node) -> list[Key]:
-        """The tensors of which a call reads elements; all if it reads elements of some that are not known."""
+        """The tensors of which a call reads elements."""
         unread = unread_operands(node)
-        given = [key_of(each) for each in node.all_input_nodes if each not in self.numbers and each not in unread]
-        with_elements = [key for key in given if not is_without_elements(tensor_of(key))]
-        return [] if all(key in self.static for key in with_elements) else given
+        return [key_of(each) for each in node.all_input_nodes if each not in self.numbers and each not in unread]
+
+    def _depends_on_sizes(self, node: Node) -> bool:
+        """Whether the shape of a result, or a number that a call takes, depends on sizes."""
+        numbers = [self.numbers[each] for each in node.all_input_nodes if each in self.numbers]
+        results = [each for each in results_of(node.meta.get("val")) if is_example(each)]
+        return is_open(numbers) or any(isinstance(each, OpenTensor) for each in results)
+
+    def _generate(self, node: Node) -> None:
+        """Record a call that reads no elements. Raises UsageError if no kernel can be made of it."""
+        rule = RULES.get(str(node.target))
+        if rule is None or not rule.generates:
+            raise UnsupportedCall(f"{node.target}: its result depends on sizes, and is no part of a kernel")
+        call = call_of(node)
+
+        def argument(each: Node) -> Any:
+            return self.numbers.get(each)
+
+        arguments, keywords = torch.fx.node.map_arg((node.args, node.kwargs), argument)
+        made: Any = rule.function(call, *arguments, **keywords)
+        assert isinstance(made, Array)
+        self.generated[node] = build.cast(made, call.dtype)
 
     def _evaluate(self, node: Node) -> None:
         """Compute a call whose operands are known; only operands of which no element is read may be unknown."""
@@ -315,7 +375,7 @@ class _Planner:
     def _is_part(self, key: Key) -> bool:
         """Whether a tensor is a view of some elements of another one, or of elements in another order."""
         view, whole = tensor_of(key), tensor_of(self.base(key))
-        is_whole = view.numel() == whole.numel() and view.is_contiguous() and whole.is_contiguous()
+        is_whole = prod(view.shape) == prod(whole.shape) and _is_contiguous(view) and _is_contiguous(whole)
         return key[0] in self.views and key not in self.static and not is_whole
 
     def _view(self, node: Node, source: Key) -> None:
@@ -360,6 +420,9 @@ class _Planner:
         """A tensor as the operations of a region see it."""
         if key in self.static:
             return _seen_known(self.static[key], is_given=key[0].op == "placeholder")
+        if key[0] in self.generated:
+            made = self.generated[key[0]]
+            return Seen(np.zeros((), numpy_type(made.dtype)), (lambda _: made,))
         if key not in region.seen:
             region.seen[key] = self._seen_view(key, region) if key[0] in self.views else _seen_input(key, region)
         return region.seen[key]
@@ -370,17 +433,15 @@ class _Planner:
         before = self._seen(self.views[node], region)
         result = tensor_of(key)
         seen = Seen(before.operand, (*before.steps, view_step(node, number)))
-        if isinstance(seen.operand, Tensor) and prod(result.shape) == prod(seen.operand.shape):
-            handle = build.input("x", seen.operand.dtype, seen.operand.shape)
-            if build.reshape(handle, result.shape).operand == seen.of(handle).operand:
-                shape = tuple(result.shape)
-                (whole,) = region.builder.apply(
-                    "view",
-                    lambda given, _: Lowered((build.reshape(_array(given[0]), shape),)),
-                    [seen.operand],
-                    [node.name],
-                )
-                return Seen(whole)
+        operand, shape = seen.operand, tuple(result.shape)
+        if isinstance(operand, Tensor) and prod(shape) == prod(operand.shape) and _is_reshaped(seen, operand, shape):
+            (whole,) = region.builder.apply(
+                "view",
+                lambda given, _: Lowered((build.reshape(_array(given[0]), shape),)),
+                [operand],
+                [node.name],
+            )
+            return Seen(whole)
         return seen
 
     def _exported(self, outputs: Sequence[Any]) -> dict[int, list[Key]]:
@@ -388,15 +449,37 @@ class _Planner:
         used: dict[Key, None] = {}
         for region in self.regions.values():
             used.update((self.base(key), None) for key in region.inputs)
-        for nodes in self.calls.values():
-            for node in nodes:
-                used.update((self.base(key_of(each)), None) for each in node.all_input_nodes)
-        used.update((self.base(key_of(each)), None) for each in outputs if isinstance(each, Node))
+        read = [each for nodes in self.calls.values() for node in nodes for each in node.all_input_nodes]
+        read += [each for each in outputs if isinstance(each, Node)]
+        while read:
+            base = self.base(key_of(read.pop(0)))
+            used[base] = None
+            read += base[0].all_input_nodes if base[0] in self.generated else []
         found: dict[int, list[Key]] = {}
         for key in used:
             if key[0] in self.lowered:
                 found.setdefault(self.levels[key[0]], []).append(key)
         return found
+
+
+def _is_contiguous(tensor: Example) -> bool:
+    return memory_order(tensor.shape, tensor.stride()) == tuple(range(tensor.dim()))
+
+
+def _is_reshaped(seen: Seen, operand: Tensor, shape: Sequence[int]) -> bool:
+    """Whether a view has all elements in their order."""
+    handle = build.input("x", operand.dtype, operand.shape)
+    try:
+        return build.reshape(handle, shape).operand == seen.of(handle).operand
+    except OpenExtent:
+        return False
+
+
+def _folded(operation: Operation) -> tuple[Known, ...]:
+    """The results of an operation whose operands are known. Raises OpenExtent if they depend on sizes."""
+    if step_of([operation], operation.made, {}).kernel.known_sizes():
+        raise OpenExtent("its result depends on sizes, and on no tensor")
+    return folded(operation)
 
 
 def _seen_known(tensor: torch.Tensor, *, is_given: bool) -> Seen:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import torch
 from torch._C._dynamo.guards import _empty_strided_cpu as empty_strided  # a third of the time of PyTorch's function
 from torch.fx import Node
 
 from pdojo.backends.calling.arrays import ALIGNMENT
+from pdojo.build.sizes import OpenExtent, is_open, open_extent
+from pdojo.dialect.affine import Size
 from pdojo.model.compiled import CompiledModel
 from pdojo.model.element_types import memory_of
 from pdojo.model.graph import Operand, Tensor, dtype_of
 from pdojo.model.model import Model
+from pdojo.model.present import Present
 from pdojo.model.sized_programs import NotCoveredError
-from pdojo.torch.element_types import TENSORS, memory_order
+from pdojo.torch.element_types import TENSORS, memory_order, strides_of
 from pdojo.torch.fallbacks import warn_of_failure
 from pdojo.torch.keys import Key, key_of, results_of, tensor_of
 from pdojo.torch.planning import Plan, Region
@@ -44,22 +48,29 @@ class Layout:
         tensor = tensor_of(key)
         return Layout(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
 
+    def at(self, present: Present) -> Layout:
+        """The layout at these values of sizes."""
+        return Layout(present.shape(self.shape), present.shape(self.strides), self.dtype)
+
     def new(self) -> torch.Tensor:
         """New memory."""
         return empty_strided(self.shape, self.strides, self.dtype)
 
 
 class RegionStep:
-    """The kernels of a region."""
+    """The kernels of a region, for all values of its sizes; `at` binds them."""
 
     def __init__(self, region: Region, exported: Sequence[Key], compile_: Compile) -> None:
         self.number = region.number
+        self.present = Present({})
         self.model = Model.of(region.graph(exported))
         self.compiled = compile_(self.model)
         keys = dict(zip([f"x{n}" for n in range(len(region.inputs))], region.inputs, strict=True))
-        self.keys = {tensor: keys[tensor.name] for tensor in self.model.inputs} | region.made
+        self._keys = {tensor: keys[tensor.name] for tensor in self.model.inputs} | region.made
         """The tensors of the graph, keyed by the tensors of the model."""
-        self._inputs = [(keys[tensor.name], _input_layout(keys[tensor.name])) for tensor in self.compiled.inputs_read]
+        read = {each.memory for step in self.model.calls for each in step.inputs if isinstance(each, Tensor)}
+        given = [keys[tensor.name] for tensor in self.model.inputs if tensor in read]
+        self._inputs = [(key, _input_layout(key)) for key in given]
         names = {name: key for (name, _), key in zip(self.model.outputs, exported, strict=True)}
         written = {names[name]: tensor for tensor, name in self.model.results.items()}
         self._outputs = [(key, Layout.of(key)) for key in written]
@@ -70,6 +81,31 @@ class RegionStep:
             for name, operand in self.model.outputs
             if names[name] not in written
         ]
+
+    def at(self, plan: Plan) -> RegionStep:
+        """The step for the values of sizes of a plan."""
+        found = copy.copy(self)
+        found.present = present = plan.present
+        found.compiled = self.compiled.at(
+            present.shape([open_extent(each.expression) for each in self.model.sizes.values()])
+        )
+        found._inputs = [(key, each.at(present)) for key, each in self._inputs]
+        found._outputs = [(key, each.at(present)) for key, each in self._outputs]
+        found._copies = [(key, each.at(present), source) for key, each, source in self._copies]
+        return found
+
+    @property
+    def keys(self) -> dict[Tensor, Key]:
+        """The tensors of the graph, keyed by the tensors of the compiled model."""
+        found: dict[Tensor, Key] = {}
+        rows: list[tuple[Sequence[Operand], Sequence[Operand]]] = [(self.model.inputs, self.compiled.model.inputs)]
+        for whole, present in zip(self.model.steps, self.compiled.model.steps, strict=True):
+            rows.append(((*whole.inputs, *whole.outputs), (*present.inputs, *present.outputs)))
+        for operands, known in rows:
+            for operand, each in zip(operands, known, strict=True):
+                if isinstance(operand, Tensor) and isinstance(each, Tensor):
+                    found[each.memory] = self._keys[operand.memory]
+        return found
 
     @property
     def read(self) -> list[Key]:
@@ -96,7 +132,11 @@ class RegionStep:
         self.compiled.run_at(addresses, made)
         for key, layout, source in self._copies:
             copy = layout.new()
-            whole = _as_laid_out(values[source], _input_layout(source)) if isinstance(source, tuple) else source
+            whole = (
+                _as_laid_out(values[source], _input_layout(source).at(self.present))
+                if isinstance(source, tuple)
+                else source
+            )
             _flat(copy).copy_(_flat(whole))
             values[key] = copy
 
@@ -114,6 +154,11 @@ class TorchStep:
         """The operands of the call."""
         self._arguments = _reader(node.args, plan)
         self._keywords = _reader(node.kwargs, plan)
+        self._is_open = is_open([plan.numbers[each] for each in node.all_input_nodes if each in plan.numbers])
+
+    def at(self, plan: Plan) -> TorchStep:
+        """The step for the values of sizes of a plan."""
+        return TorchStep(self.node, plan) if self._is_open else self
 
     def __call__(self, values: Environment) -> None:
         """Run the call."""
@@ -143,9 +188,9 @@ def _reader(argument: Any, plan: Plan) -> Callable[[Environment], Any]:
 def _input_layout(key: Key) -> Layout:
     """The layout in which kernels read a tensor: its own, or contiguous if its elements are not side by side."""
     layout = Layout.of(key)
-    if memory_order(layout.shape, layout.strides) is not None:
-        return layout
-    return Layout(layout.shape, torch.empty(layout.shape, device="meta").stride(), layout.dtype)
+    if memory_order(layout.shape, layout.strides) is None:
+        layout = Layout(layout.shape, tuple(strides_of(layout.shape)), layout.dtype)
+    return layout
 
 
 def _as_laid_out(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
@@ -178,7 +223,7 @@ def plain_region(region: RegionStep, _: Plan) -> ProgramStep:
 
 
 class Program:
-    """A plan with compiled regions."""
+    """A plan with compiled regions, for all values of its sizes; `at` binds them."""
 
     def __init__(self, plan: Plan, compile_: Compile, wrap: Wrap) -> None:
         self.plan = plan
@@ -193,7 +238,7 @@ class Program:
                 try:
                     self.regions[number] = RegionStep(plan.regions[number], plan.exported[number], compile_)
                     steps.append(self.regions[number])
-                except NotCoveredError:
+                except (NotCoveredError, OpenExtent):
                     raise
                 except Exception as error:  # noqa: BLE001  # an error of ours must not break the user's model
                     nodes = plan.regions[number].calls
@@ -206,19 +251,34 @@ class Program:
         for each in plan.outputs:
             if isinstance(each, Node):
                 steps += self._views(each, made)
-        self.plain_steps = steps
-        """The regions and the calls of PyTorch, in the order of execution."""
-        self.steps = [wrap(step, plan) if isinstance(step, RegionStep) else step for step in steps]
+        self._wrap = wrap
         results = {key_of(each) for each in plan.outputs if isinstance(each, Node) and each not in plan.numbers}
         last = {key: number for number, step in enumerate(steps) for key in step.read if key not in results}
-        dying = [[key for key in dict.fromkeys(step.read) if last.get(key) == n] for n, step in enumerate(steps)]
-        self._schedule = list(zip(self.steps, dying, strict=True))
-        """The steps, each with the tensors that no later step needs."""
+        self._dying = [[key for key in dict.fromkeys(step.read) if last.get(key) == n] for n, step in enumerate(steps)]
+        """The tensors that no step after each needs."""
+        self._bind(plan, steps)
         self._given: list[Key] = [(node, 0) for node in plan.module.graph.nodes if node.op == "placeholder"]
         self._known = {key: tensor for key, tensor in plan.static.items() if key[0].op != "placeholder"}
         given = {t.untyped_storage().data_ptr() for key, t in plan.static.items() if key[0].op == "placeholder"}
         self._fresh = {key for key, t in self._known.items() if t.untyped_storage().data_ptr() not in given}
         """The known tensors that are no views of parameters; each call returns new ones."""
+
+    def at(self, values: Mapping[Size, int]) -> Self:
+        """The program for these values of sizes."""
+        plan = self.plan.at(Present(values))
+        found = copy.copy(self)
+        found._bind(plan, [step.at(plan) for step in self.plain_steps])
+        found.regions = {step.number: step for step in found.plain_steps if isinstance(step, RegionStep)}
+        return found
+
+    def _bind(self, plan: Plan, steps: Sequence[RegionStep | TorchStep]) -> None:
+        self.plan = plan
+        self.plain_steps = steps
+        """The regions and the calls of PyTorch, in the order of execution."""
+        is_bound = plan.present.values or not plan.is_open
+        self.steps = [self._wrap(step, plan) if is_bound and isinstance(step, RegionStep) else step for step in steps]
+        self._schedule = list(zip(self.steps, self._dying, strict=True))
+        """The steps, each with the tensors that no later step needs."""
         self._results = [_result(each, plan) for each in plan.outputs]
 
     def __call__(self, arguments: list[Any]) -> list[Any]:
@@ -242,12 +302,13 @@ class Program:
         return values
 
     def _views(self, node: Node, made: set[Node]) -> list[TorchStep]:
-        """The calls that make a view of PyTorch, and all views before it, once."""
-        key = key_of(node)
-        if key[0] not in self.plan.views or key[0] in made:
+        """The calls that make a view of PyTorch or a generated tensor, and all before it, once."""
+        call = key_of(node)[0]
+        if call not in {**self.plan.views, **self.plan.generated} or call in made:
             return []
-        made.add(key[0])
-        return [*self._views(self.plan.views[key[0]][0], made), TorchStep(key[0], self.plan)]
+        made.add(call)
+        before = [step for each in call.all_input_nodes for step in self._views(each, made)]
+        return [*before, TorchStep(call, self.plan)]
 
 
 def _result(each: Any, plan: Plan) -> tuple[Key | None, Any]:

@@ -2,17 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pdojo import build
 from pdojo.build import Array
+from pdojo.build.sizes import Open
+from pdojo.dialect.element_types import is_float
 from pdojo.torch.operators.casts import converted
 from pdojo.torch.operators.registry import Call, aten
 
 
-@aten("full_like.default", "new_full.default", "fill.Scalar", "zeros_like.default", "new_zeros.default",
-      "ones_like.default", "new_ones.default", unread=(0,))  # fmt: skip
-def filled(call: Call, *_: object, **__: object) -> Array:
-    """An array of one number: it is a constant, as no element of the operand is read."""
-    call.refuse("it is computed before the model runs")
+@aten("full_like.default", "fill.Scalar", unread=(0,), generates=True)
+def filled_like(call: Call, x: None, value: float, **_: object) -> Array:
+    """An array of one number."""
+    return _filled(call, value)
+
+
+@aten("full.default", generates=True)
+def full(call: Call, size: Sequence[int], value: float, **_: object) -> Array:
+    """An array of one number."""
+    return _filled(call, value)
+
+
+@aten("new_full.default", unread=(0,), generates=True)
+def new_full(call: Call, x: None, size: Sequence[int], value: float, **_: object) -> Array:
+    """An array of one number."""
+    return _filled(call, value)
+
+
+@aten("zeros_like.default", "new_zeros.default", unread=(0,), generates=True)
+def zeros(call: Call, *_: object, **__: object) -> Array:
+    """An array of zeros."""
+    return _filled(call, 0)
+
+
+@aten("ones_like.default", "new_ones.default", unread=(0,), generates=True)
+def ones(call: Call, *_: object, **__: object) -> Array:
+    """An array of ones."""
+    return _filled(call, 1)
+
+
+def _filled(call: Call, value: float) -> Array:
+    if isinstance(value, Open):
+        call.refuse("its number depends on sizes")
+    return build.constant(bool(value) if call.dtype == "i1" else value, call.dtype, call.shape)
+
+
+@aten("arange.start_step", generates=True)
+def arange(call: Call, start: int, end: int, step: int = 1, **_: object) -> Array:
+    """Whole numbers in steps."""
+    if step != 1 or is_float(call.dtype):
+        call.refuse("numbers in other steps than 1, or no whole ones")
+    return build.iota((end,), call.dtype)[start:]
+
+
+@aten("prims.iota.default", generates=True)
+def iota(call: Call, length: int, *, start: int, step: int, **_: object) -> Array:
+    """Whole numbers in steps."""
+    if isinstance(start, Open):
+        call.refuse("its first number depends on sizes")
+    return build.iota((length,), call.dtype, start=start, step=step)
 
 
 @aten("fill.Tensor", unread=(0,), pointwise=True)

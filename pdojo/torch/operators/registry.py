@@ -16,8 +16,10 @@ from torch._prims_common import elementwise_dtypes
 
 from pdojo import build
 from pdojo.build import Array
+from pdojo.build.sizes import Open
 from pdojo.errors import UsageError
 from pdojo.torch.element_types import TENSORS, handle_type
+from pdojo.torch.symbols import Example
 
 Function: TypeAlias = Callable[..., "Array | Sequence[Array | None]"]
 
@@ -36,7 +38,7 @@ class Call:
     """Element types of handles and shapes of the results, as PyTorch gives them; empty for what is no tensor."""
     read: tuple[int, ...] = (0,)
     """The numbers of results that others read; a rule may return None in the place of the others."""
-    operand: torch.Tensor | None = None
+    operand: Example | None = None
     """The first operand, without memory, for rules of views that depend on its strides."""
 
     @property
@@ -67,6 +69,8 @@ class Rule:
     """Positions of tensor arguments whose elements are not read; the rule gets None in their place."""
     pointwise: bool
     """Whether each element of the result depends on the elements at its place only, so that axes may be permuted."""
+    generates: bool
+    """Whether the function makes a result of which no element depends on a tensor: it takes memory in no kernel."""
 
 
 RULES: dict[str, Rule] = {}
@@ -78,6 +82,7 @@ def aten(
     known: Sequence[int] = (),
     unread: Sequence[int] = (),
     pointwise: bool = False,
+    generates: bool = False,
 ) -> Callable[[Function], Function]:
     """A decorator that makes a function the rule of operators: `add.Tensor` is `aten.add.Tensor`."""
 
@@ -86,7 +91,7 @@ def aten(
             full = name if name.count(".") > 1 else f"aten.{name}"
             if full in RULES:
                 raise ValueError(f"operator {full} has two rules")
-            RULES[full] = Rule(function, frozenset(static), frozenset(known), frozenset(unread), pointwise)
+            RULES[full] = Rule(function, frozenset(static), frozenset(known), frozenset(unread), pointwise, generates)
         return function
 
     return register
@@ -111,16 +116,14 @@ def promoted(call: Call, arguments: Sequence[Any], promotion: PROMOTION = PROMOT
     """
     if any(isinstance(each, complex) for each in arguments):
         call.refuse("kernels have no complex numbers")
-    like = [_like(each) if isinstance(each, Array) else each for each in arguments if _takes_part(each)]
+    like = [_like(each) for each in arguments if isinstance(each, Array | bool | int | float | Open)]
     computation, _ = elementwise_dtypes(*like, type_promotion_kind=promotion)
     dtype = handle_type(computation)
     return [build.cast(each, dtype) if isinstance(each, Array) else each for each in arguments]
 
 
-def _takes_part(value: object) -> bool:
-    return isinstance(value, Array | bool | int | float)
-
-
-def _like(x: Array) -> torch.Tensor:
-    """A tensor without memory that stands for a handle in rules of promotion."""
-    return torch.empty(x.shape, dtype=TENSORS[x.dtype], device="meta")
+def _like(value: Any) -> Any:
+    """What stands for an operand in rules of promotion: a tensor for a handle, a number for an extent."""
+    if isinstance(value, Array):
+        return torch.empty((1,) * value.rank, dtype=TENSORS[value.dtype], device="meta")
+    return 1 if isinstance(value, Open) else value
