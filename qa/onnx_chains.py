@@ -223,8 +223,8 @@ def problem(seed: int, tune: Literal["none", "pass"] | None) -> str | None:
     else:
         compiled = model.compile(tune=tune)
         runs = [compiled(**given)]
-        for block, _ in compiled._free:  # pyright: ignore[reportPrivateUsage]
-            block[...] = 0xFF
+        for block in compiled._blocks:  # pyright: ignore[reportPrivateUsage]
+            block.memory[...] = 0xFF
         runs.append(compiled(**given))
     for found in runs:
         rows = cast("Sequence[Values]", found if isinstance(found, tuple) else (found,))

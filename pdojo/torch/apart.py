@@ -14,7 +14,7 @@ from pdojo.model.graph import Tensor
 from pdojo.model.kernels import Step
 from pdojo.model.present import Present
 from pdojo.torch.keys import Key, key_of
-from pdojo.torch.planning import Plan
+from pdojo.torch.plans import Plan
 from pdojo.torch.program import Environment, Layout, RegionStep
 
 Memory: TypeAlias = dict[Tensor, torch.Tensor]

@@ -14,7 +14,7 @@ from pdojo.dialect.notation import print_notation
 from pdojo.errors import PdojoError
 from pdojo.torch.apart import KernelCall, Memory, given_memory, kernel_calls
 from pdojo.torch.keys import Key, key_of, results_of
-from pdojo.torch.planning import Plan
+from pdojo.torch.plans import Plan
 from pdojo.torch.program import Environment, Layout, RegionStep
 
 Numbers: TypeAlias = Mapping[Key, torch.Tensor]

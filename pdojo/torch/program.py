@@ -24,7 +24,7 @@ from pdojo.model.sized_programs import NotCoveredError
 from pdojo.torch.element_types import TENSORS, memory_order, strides_of
 from pdojo.torch.fallbacks import warn_of_failure
 from pdojo.torch.keys import Key, key_of, results_of, tensor_of
-from pdojo.torch.planning import Plan, Region
+from pdojo.torch.plans import Plan, Region
 
 Environment: TypeAlias = dict[Key, torch.Tensor]
 """The tensors of a running call."""

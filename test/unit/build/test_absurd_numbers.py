@@ -169,11 +169,11 @@ def test_the_table_has_every_function() -> None:
 
 def made(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
     """Call a function and make a kernel of its results."""
-    found = getattr(build, name)(*arguments, **options)
+    found: Any = getattr(build, name)(*arguments, **options)
     results = cast("list[Any]", found if isinstance(found, list) else [found])
     inputs = [X, I, M, V, U, S, T, IM, K, C, Q, HEADS, *(array for array in ARRAYS[:-1] if array.size)]
     if name == "size":
-        build.kernel("k", [given := build.input("x", "f32", (found,))], [given + 1])
+        build.kernel("k", [given := build.input("x", "f32", (cast("int", found),))], [given + 1])
     if name not in ("input", "size"):
         for each in results[:2] if name != "kernel" else ():
             build.kernel("k", inputs, [each])

@@ -15,7 +15,8 @@ from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from pdojo.model.compiled import CompiledModel
 from pdojo.model.model import Model
-from pdojo.torch.planning import Plan, plan
+from pdojo.torch.planning import plan
+from pdojo.torch.plans import Plan
 from pdojo.torch.program import Program, plain_region
 from qa.torch_interpreted import Interpreted
 
