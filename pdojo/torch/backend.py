@@ -28,6 +28,7 @@ from pdojo.model.sized_programs import NotCoveredError, SizedPrograms
 from pdojo.torch.checking import CheckedRegion
 from pdojo.torch.decompositions import decompositions
 from pdojo.torch.fallbacks import FallbackWarning, warn_of_failure
+from pdojo.torch.linear_layers import keep_rows_apart
 from pdojo.torch.options import Options
 from pdojo.torch.planning import plan
 from pdojo.torch.program import Program, Wrap, plain_region
@@ -105,6 +106,8 @@ class CompiledGraph:
         """The time of the last call."""
         self._is_full = False
         self._symbolic = _has_symbols(module)
+        if self._symbolic:
+            keep_rows_apart(module)
         self._symbols = Symbols.of(module) if self._symbolic else None
         """The symbols; None if there are none, or if programs are for single combinations of shapes."""
         self._open: dict[int, list[tuple[list[Meaning], Program]]] = {}

@@ -29,6 +29,13 @@ def added_product(
     return build.gemm(left, right, added, alpha=alpha, beta=beta)
 
 
+@aten("linear.default")
+def linear(call: Call, x: Array, weight: Array, bias: Array | None = None) -> Array:
+    """`x @ weight.T + bias`; `x` may have any number of axes before the last one."""
+    dtype = wide_type(call.dtype)
+    return with_summand(build.contract("...k,nk->...n", x, weight, dtype=dtype), bias, 1, 1)
+
+
 @aten("addbmm.default")
 def addbmm(call: Call, bias: Array, a: Array, b: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     """`beta * bias + alpha * sum(a @ b)` with the sum over the batch."""

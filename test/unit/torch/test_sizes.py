@@ -90,7 +90,7 @@ def rows_of(rows: int) -> Any:
 
 
 class Layer(nn.Module):
-    """A layer of an encoder of one sequence: embeddings by place, attention, norms, and a mean of all places."""
+    """A layer of an encoder: embeddings by place, attention, norms, and a mean of all places."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class Layer(nn.Module):
 
     def forward(self, ids: Any) -> Any:
         x = self.norm(self.words(ids) + self.places(torch.arange(ids.shape[1]))[None])
-        heads = self.qkv(x).view(1, ids.shape[1], 3, 2, 8)
+        heads = self.qkv(x).view(*ids.shape, 3, 2, 8)
         q, k, v = (each.transpose(1, 2) for each in heads.unbind(2))
         found = nn.functional.scaled_dot_product_attention(q, k, v)
         return (x + self.out(found.transpose(1, 2).reshape(x.shape))).mean(1)
@@ -107,6 +107,21 @@ class Layer(nn.Module):
 
 def test_lengths_of_an_encoder(made: list[str]) -> None:
     agree_at(Layer().eval(), [(torch.randint(0, 11, (1, n)),) for n in (5, 2, 64, 63, 9, 31)], made, dynamic=True)
+
+
+def test_sequences_of_an_encoder(made: list[str]) -> None:
+    """Rows of linear layers have two axes that are symbols, or an inner one."""
+    sizes = ((2, 5), (3, 7), (2, 2), (7, 33), (64, 9), (5, 64))
+    agree_at(Layer().eval(), [(torch.randint(0, 11, shape),) for shape in sizes], made, dynamic=True)
+    torch._dynamo.reset()
+    made.clear()
+
+    def inputs(length: int) -> list[Any]:
+        ids = torch.randint(0, 11, (4, length))
+        torch._dynamo.mark_dynamic(ids, 1)
+        return [ids]
+
+    agree_at(Layer().eval(), [inputs(length) for length in (5, 2, 64, 63, 17)], made)
 
 
 def test_images(made: list[str]) -> None:
