@@ -21,10 +21,10 @@ def keep_rows_apart(module: GraphModule) -> None:
     """Replace linear layers of joined rows in a graph of ATen without side effects."""
     graph = module.graph
     for node in list(graph.nodes):
-        match node.target, node.args, node.kwargs:
-            case _ATEN.mm.default, (Node() as rows, Node() as weight), {}:
+        match node.target, node.args:
+            case _ATEN.mm.default, (Node() as rows, Node() as weight):
                 _replace(node, rows, weight, None)
-            case _ATEN.addmm.default, (Node() as bias, Node() as rows, Node() as weight), {}:
+            case _ATEN.addmm.default, (Node() as bias, Node() as rows, Node() as weight) if not node.kwargs:
                 _replace(node, rows, weight, bias)
             case _:
                 pass

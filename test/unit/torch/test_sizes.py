@@ -124,6 +124,22 @@ def test_sequences_of_an_encoder(made: list[str]) -> None:
     agree_at(Layer().eval(), [inputs(length) for length in (5, 2, 64, 63, 17)], made)
 
 
+def test_products_of_rows_that_are_no_layers() -> None:
+    """Factors, joined rows as results, and rows of the product alone are what PyTorch makes of them."""
+    weight, bias = torch.randn(8, 4), torch.randn(4)
+
+    def function(x: Any) -> Any:
+        rows, shape = x.view(-1, 8), (*x.shape[:2], 4)
+        scaled = torch.addmm(bias, rows, weight, beta=2, alpha=3).view(shape)
+        several = torch.mm(rows, weight)
+        return scaled, torch.addmm(bias, rows, weight).view(shape), several.view(shape), several
+
+    ours, _ = recorded(function, dynamic=True)
+    for shape in ((2, 3), (3, 5), (9, 4)):
+        x = torch.randn(*shape, 8)
+        torch.testing.assert_close(ours(x), function(x))
+
+
 def test_images(made: list[str]) -> None:
     model = nn.Sequential(
         nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 4, 3, stride=2)
