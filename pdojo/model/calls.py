@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -12,15 +12,28 @@ from pdojo.backends.llvm.executable import LoadedKernel
 from pdojo.model.constants import Held, SharedConstants
 from pdojo.model.graph import Known, Operand, Tensor
 from pdojo.model.kernels import Step
+from pdojo.model.memory import MemoryPlan
 
-if TYPE_CHECKING:
-    from pdojo.model.model import Model
+
+class Interface(NamedTuple):
+    """Where a model has its arrays."""
+
+    inputs: Sequence[Tensor]
+    results: Mapping[Tensor, str]
+    """The tensors that kernels write into arrays of the caller, with the names of the outputs."""
+    memory: MemoryPlan
 
 
 class Calls:
     """The calls of a model at all sizes. Numbers of a call, addresses and values of sizes, are in a list."""
 
-    def __init__(self, model: Model, executables: Sequence[LoadedKernel], constants: SharedConstants) -> None:
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        executables: Sequence[LoadedKernel],
+        interface: Interface,
+        constants: SharedConstants,
+    ) -> None:
         self.shared = constants
         self.tensors: dict[Tensor, int] = {}
         """The places of tensors with memory of their own, or a part of another's."""
@@ -32,9 +45,9 @@ class Calls:
         """The number of places."""
         self._held: list[Held] = []
         """The shared constants that it keeps alive."""
-        self.steps = [(each, self._places(step, each)) for step, each in zip(model.calls, executables, strict=True)]
+        self.steps = [(each, self._places(step, each)) for step, each in zip(steps, executables, strict=True)]
         """The code of each call, and the places of its numbers."""
-        self.apart = self._places_apart(model)
+        self.apart = self._places_apart(interface)
         """Of each array outside the block of intermediates: its place, the argument's, and its offset there."""
         self._calls = [(each.run_with_indices, _getter(places)) for each, places in self.steps]
 
@@ -61,10 +74,10 @@ class Calls:
         ]
         return [*places, *(self._place(self.sizes, extent) for extent in executable.given or step.sizes)]
 
-    def _places_apart(self, model: Model) -> list[tuple[int, int, int]]:
-        read = [tensor for tensor in model.inputs if tensor in self.tensors]
-        arguments = {tensor: number for number, tensor in enumerate((*read, *model.results))}
-        rows = [(place, *model.memory.place(tensor)) for tensor, place in self.tensors.items()]
+    def _places_apart(self, interface: Interface) -> list[tuple[int, int, int]]:
+        read = [tensor for tensor in interface.inputs if tensor in self.tensors]
+        arguments = {tensor: number for number, tensor in enumerate((*read, *interface.results))}
+        rows = [(place, *interface.memory.place(tensor)) for tensor, place in self.tensors.items()]
         return [(place, arguments[own], offset) for place, own, offset in rows if own in arguments]
 
     def _place(self, places: dict[Any, int], key: object) -> int:

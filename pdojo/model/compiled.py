@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.backends.calling.arguments import CallArguments, sizes_by_shapes
 from pdojo.backends.calling.arrays import ALIGNMENT, AnyArray, aligned, aligned_empty, parameters_at
-from pdojo.backends.llvm.executable import Workspace
+from pdojo.backends.llvm.executable import LoadedKernel, Workspace
 from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.backends.measure.arrays import ArraySet, random_inputs
 from pdojo.dialect.affine import Size
@@ -22,16 +22,19 @@ from pdojo.dialect.machines.registry import machine as machine_named
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import MeasurementError, UsageError
-from pdojo.model.calls import Calls
+from pdojo.model.calls import Calls, Interface
 from pdojo.model.compiling import KernelRequest
+from pdojo.model.constants import SharedConstants
 from pdojo.model.element_types import memory_of, numpy_type
 from pdojo.model.flattening import flattened
-from pdojo.model.graph import Tensor, dtype_of
+from pdojo.model.graph import Tensor, dtype_of, parameters_for
 from pdojo.model.kept import Kept
-from pdojo.model.model import Model, parameters_for
 from pdojo.model.present import Present
 from pdojo.model.sized_programs import SizedPrograms
 from pdojo.passes.scheduled_kernel import PASS, Scheduler, assume_alignment
+
+if TYPE_CHECKING:
+    from pdojo.model.model import Model
 
 _MOST_VALUES = 256
 """Most combinations of sizes for which a model is kept."""
@@ -54,7 +57,7 @@ def compile_model(
     programs = programs or SizedPrograms()
     executables = programs.load(model.kernels, requests, described.threads, cached=cached)
     loaded = dict(zip(model.kernels, executables, strict=True))
-    return CompiledModel(model, Calls(model, [loaded[step.kernel] for step in model.calls], programs.constants))
+    return CompiledModel(model, _calls(model, [loaded[step.kernel] for step in model.calls], programs.constants))
 
 
 def described_machine(machine: Machine | str | None, tune: str, threads: int | None) -> Machine:
@@ -80,6 +83,10 @@ def _request(
     if known is not None:
         return KernelRequest(print_notation(known), machine, None)
     return KernelRequest(print_notation(plain), machine, PASS, flattened(plain) if has_form else "")
+
+
+def _calls(model: Model, executables: Sequence[LoadedKernel], constants: SharedConstants) -> Calls:
+    return Calls(model.calls, executables, Interface(model.inputs, model.results, model.memory), constants)
 
 
 class CompiledModel:
@@ -239,7 +246,7 @@ class CompiledModel:
         for step in self.model.steps:
             model = type(self.model).of_step(step)
             code = compile_kernel(step.kernel) if step.places else next(executables)
-            found.append(CompiledModel(model, Calls(model, [code], self._calls.shared)))
+            found.append(CompiledModel(model, _calls(model, [code], self._calls.shared)))
         return found
 
     def _run(self, views: Mapping[str, NDArray[Any]], run: Callable[[list[int]], None]) -> None:

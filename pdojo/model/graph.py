@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo import build
+from pdojo.backends.calling.arrays import Parameter
 from pdojo.build.array import storage_of
 from pdojo.build.graph import Definition, Read
 from pdojo.build.plan import index_ranges
-from pdojo.build.sizes import OpenExtent
+from pdojo.build.sizes import OpenExtent, expression_of, greatest, is_open
+from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import byte_width
 from pdojo.model.classify import Kind, depends_on_sizes, kind_of, longest_row, moved, pieces_of
 from pdojo.model.element_types import element_type, numpy_type
@@ -212,3 +214,20 @@ def _is_reshaped(value: build.Array, handle: build.Array) -> bool:
         return build.reshape(handle, value.shape).operand == value.operand
     except OpenExtent:
         return False
+
+
+def parameters_for(inputs: Sequence[Tensor], outputs: Sequence[tuple[str, Operand]]) -> tuple[Parameter, ...]:
+    """The interface of a model: inputs, then outputs, with element types as they are in memory."""
+    rows: list[tuple[str, Operand, Intent]] = [(tensor.name, tensor, Intent.IN) for tensor in inputs]
+    rows += [(name, value, Intent.OUT) for name, value in outputs]
+    return tuple(
+        Parameter(
+            name,
+            storage_of(dtype_of(value)),
+            greatest(value.shape),
+            intent,
+            1,
+            extents=tuple(map(expression_of, value.shape)) if is_open(value.shape) else (),
+        )
+        for name, value, intent in rows
+    )

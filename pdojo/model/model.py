@@ -11,16 +11,14 @@ import numpy as np
 
 from pdojo.backends.calling.arguments import matched
 from pdojo.backends.calling.arrays import Parameter
-from pdojo.build.array import storage_of
-from pdojo.build.sizes import expression_of, greatest, is_open, sizes_of
+from pdojo.build.sizes import sizes_of
 from pdojo.dialect.affine import Size
-from pdojo.dialect.attributes import Intent
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.errors import UsageError
 from pdojo.model.element_types import memory_of, numpy_type
-from pdojo.model.graph import Graph, Known, Operand, Operation, Tensor, dtype_of
+from pdojo.model.graph import Graph, Known, Operand, Operation, Tensor, parameters_for
 from pdojo.model.kernels import Step, step_of
 from pdojo.model.memory import MemoryPlan, plan_memory
 from pdojo.model.partition import partition
@@ -196,23 +194,6 @@ def check_fits(tensor: Tensor, array: Known) -> None:
         raise UsageError(f"input '{tensor.name}' has elements of type {array.dtype}, the model takes {wanted}")
     if array.shape != tensor.shape:
         raise UsageError(f"input '{tensor.name}' has shape {array.shape}, the model takes {tensor.shape}")
-
-
-def parameters_for(inputs: Sequence[Tensor], outputs: Sequence[tuple[str, Operand]]) -> tuple[Parameter, ...]:
-    """The interface of a model: inputs, then outputs, with element types as they are in memory."""
-    rows: list[tuple[str, Operand, Intent]] = [(tensor.name, tensor, Intent.IN) for tensor in inputs]
-    rows += [(name, value, Intent.OUT) for name, value in outputs]
-    return tuple(
-        Parameter(
-            name,
-            storage_of(dtype_of(value)),
-            greatest(value.shape),
-            intent,
-            1,
-            extents=tuple(map(expression_of, value.shape)) if is_open(value.shape) else (),
-        )
-        for name, value, intent in rows
-    )
 
 
 def folded(operation: Operation) -> tuple[Known, ...]:

@@ -36,7 +36,7 @@ from pdojo.torch.recurrent_layers import keep_recurrent_layers
 from pdojo.torch.scalar_indices import gather_at_tensors
 from pdojo.torch.skipping import warn_of_skipped_functions
 from pdojo.torch.statics import LateChangeWarning, Statics, can_be_constant
-from pdojo.torch.symbols import Meaning, Symbols, joined, known_sizes
+from pdojo.torch.symbols import SizedSymbol, Symbols, joined, known_sizes
 from pdojo.torch.tuning import compile_tuned
 
 _MOST_CHANGES = 2
@@ -110,7 +110,7 @@ class CompiledGraph:
             keep_rows_apart(module)
         self._symbols = Symbols.of(module) if self._symbolic else None
         """The symbols; None if there are none, or if programs are for single combinations of shapes."""
-        self._open: dict[int, list[tuple[list[Meaning], Program]]] = {}
+        self._open: dict[int, list[tuple[list[SizedSymbol], Program]]] = {}
         """The programs for ranges of sizes, keyed by number of threads, with what symbols are in them."""
         self.closed = ""
         """The reason for which programs are for single combinations of shapes, though sizes are symbols."""
@@ -150,19 +150,19 @@ class CompiledGraph:
             return None
         values = self._symbols.values(arguments)
         known = self._open.setdefault(torch.get_num_threads(), [])
-        for meanings, program in known:
-            if (sizes := known_sizes(meanings, values)) is not None:
+        for sized, program in known:
+            if (sizes := known_sizes(sized, values)) is not None:
                 return program.at(sizes)
-        meanings = self._symbols.sizes(values, [max(column) for column in zip(*self._seen, strict=True)])
-        if meanings is None:
+        sized = self._symbols.sizes(values, [max(column) for column in zip(*self._seen, strict=True)])
+        if sized is None:
             return None
         self._seen.append(values)
         static = {position: arguments[position] for position in self._static}
-        planned = plan(self._symbols.opened(meanings), static)
-        if planned.fallbacks and (near := joined(meanings, values)) != meanings:
+        planned = plan(self._symbols.opened(sized), static)
+        if planned.fallbacks and (near := joined(sized, values)) != sized:
             other = plan(self._symbols.opened(near), static)
             if len(other.fallbacks) < len(planned.fallbacks):
-                planned, meanings = other, near
+                planned, sized = other, near
         self.closed = "; ".join([f"{node.name}: {reason}" for node, reason in planned.closed.items()])
         try:
             program = (
@@ -173,8 +173,8 @@ class CompiledGraph:
         if program is None:
             self._symbols = None
             return None
-        known.append((meanings, program))
-        sizes = known_sizes(meanings, values)
+        known.append((sized, program))
+        sizes = known_sizes(sized, values)
         assert sizes is not None
         return program.at(sizes)
 

@@ -63,7 +63,7 @@ def is_example(value: object) -> bool:
     return isinstance(value, torch.Tensor | OpenTensor)
 
 
-class Meaning(NamedTuple):
+class SizedSymbol(NamedTuple):
     """A symbol as a size and a number that is added to it."""
 
     size: Size
@@ -98,18 +98,18 @@ class Symbols:
         """The values of all symbols in a call."""
         return tuple([place(arguments) for place in self._places.values()])
 
-    def opened(self, meanings: Sequence[Meaning]) -> GraphModule:
+    def opened(self, sized: Sequence[SizedSymbol]) -> GraphModule:
         """The graph with extents of sizes in the place of symbols, wherever these are extents."""
-        sizes = {symbol: meaning.extent for symbol, meaning in zip(self._places, meanings, strict=True)}
+        sizes = {symbol: each.extent for symbol, each in zip(self._places, sized, strict=True)}
         found = copy.deepcopy(self.module)
         for node, made in zip(self.module.graph.nodes, found.graph.nodes, strict=True):
             if "val" in node.meta:
                 made.meta["val"] = _opened(node.meta["val"], sizes)
         return found
 
-    def sizes(self, values: Sequence[int], before: Sequence[int]) -> list[Meaning] | None:
+    def sizes(self, values: Sequence[int], before: Sequence[int]) -> list[SizedSymbol] | None:
         """A size for each symbol whose range has its value, and one before; None if one has no range, such as 0."""
-        found: list[Meaning] = []
+        found: list[SizedSymbol] = []
         for symbol, value, known in zip(self._places, values, before or [0] * len(values), strict=True):
             assert self.environment is not None
             given = self.environment.var_to_range[symbol]
@@ -117,7 +117,7 @@ class Symbols:
             high = int(sympy.Min(1 << (room - 1).bit_length(), given.upper))
             if not low <= value <= high:
                 return None
-            found.append(Meaning(Size(symbol.name, low, high), 0))
+            found.append(SizedSymbol(Size(symbol.name, low, high), 0))
         return found
 
     def _find(self, position: int, value: Any) -> None:
@@ -137,29 +137,29 @@ class Symbols:
                 self._places.setdefault(number.node.expr, place)
 
 
-def joined(meanings: Sequence[Meaning], values: Sequence[int]) -> list[Meaning]:
-    """The meanings in which symbols of neighbouring values are one size and a difference.
+def joined(sized: Sequence[SizedSymbol], values: Sequence[int]) -> list[SizedSymbol]:
+    """The sizes of symbols, of which those of neighbouring values are one size and a difference.
 
     The lengths of several caches are one number, for which Dynamo has as many symbols.
     """
-    found: list[Meaning] = []
-    for (size, _), value in zip(meanings, values, strict=True):
+    found: list[SizedSymbol] = []
+    for (size, _), value in zip(sized, values, strict=True):
         others = [(each, value - other) for each, other in zip(found, values, strict=False) if not each.offset]
         near = next(((each.size, difference) for each, difference in others if abs(difference) <= 1), None)
-        found.append(Meaning(size, 0) if near is None else Meaning(*near))
-    rows = list(zip(found, meanings, strict=True))
+        found.append(SizedSymbol(size, 0) if near is None else SizedSymbol(*near))
+    rows = list(zip(found, sized, strict=True))
     lows: dict[str, int] = {}
     highs: dict[str, int] = {}
     for (size, offset), (own, _) in rows:
         lows[size.name] = max(lows.get(size.name, 1), own.low - offset)
         highs[size.name] = min(highs.get(size.name, own.high), own.high - offset)
-    return [Meaning(Size(size.name, lows[size.name], highs[size.name]), offset) for size, offset in found]
+    return [SizedSymbol(Size(size.name, lows[size.name], highs[size.name]), offset) for size, offset in found]
 
 
-def known_sizes(meanings: Sequence[Meaning], values: Sequence[int]) -> dict[Size, int] | None:
-    """The values of sizes for these values of symbols; None if a symbol has a value that its meaning does not."""
+def known_sizes(sized: Sequence[SizedSymbol], values: Sequence[int]) -> dict[Size, int] | None:
+    """The values of sizes for these values of symbols; None if a symbol has a value that is not in its range."""
     found: dict[Size, int] = {}
-    for (size, offset), value in zip(meanings, values, strict=True):
+    for (size, offset), value in zip(sized, values, strict=True):
         if found.setdefault(size, value - offset) != value - offset or not size.low <= value - offset <= size.high:
             return None
     return found

@@ -17,7 +17,7 @@ from pdojo.model.model import Model
 from pdojo.torch import explain
 from pdojo.torch.backend import CompiledGraph, compiled_graph
 from pdojo.torch.options import Options
-from pdojo.torch.symbols import Meaning, Symbols, joined, known_sizes
+from pdojo.torch.symbols import SizedSymbol, Symbols, joined, known_sizes
 
 
 @pytest.fixture(autouse=True)
@@ -225,7 +225,7 @@ def test_several_threads_share_programs(made: list[str]) -> None:
 
 
 def test_symbols_of_neighbouring_values_are_one_size() -> None:
-    apart = [Meaning(Size(name, low, 64), 0) for name, low in (("a", 2), ("b", 2), ("c", 3), ("d", 2))]
+    apart = [SizedSymbol(Size(name, low, 64), 0) for name, low in (("a", 2), ("b", 2), ("c", 3), ("d", 2))]
     near = joined(apart, (7, 7, 8, 30))
     assert [(each.size.name, each.offset) for each in near] == [("a", 0), ("a", 0), ("a", 1), ("d", 0)]
     assert (near[0].size.low, near[0].size.high) == (2, 63)
