@@ -123,7 +123,7 @@ def promoted(call: Call, arguments: Sequence[Any], promotion: PROMOTION = PROMOT
 
 
 def _like(value: Any) -> Any:
-    """What stands for an operand in rules of promotion: a tensor for a handle, a number for an extent."""
+    """The stand-in of an operand in rules of promotion: a tensor for a handle, a number for an extent."""
     if isinstance(value, Array):
         return torch.empty((1,) * value.rank, dtype=TENSORS[value.dtype], device="meta")
     return 1 if isinstance(value, Open) else value
