@@ -139,7 +139,7 @@ class CompiledGraph:
         return found
 
     def _sizes(self, arguments: Sequence[Any]) -> object:
-        """The key of a program beside the number of threads: values of symbols, or all shapes; None if all are known."""
+        """The key of a program but for threads: the values of symbols, or all shapes; None if all are known."""
         if self._symbols is not None:
             return self._symbols.values(arguments)
         return _shapes(arguments) if self._symbolic else None
