@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdojo.build.sizes import Open, expression_of
+from pdojo.build.sizes import Open, UnequalExtents, expression_of, is_open
 from pdojo.errors import UsageError
 
 
@@ -45,7 +45,8 @@ def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
     for position, extents in enumerate(zip(*padded, strict=True)):
         wide = list(dict.fromkeys(extent for extent in extents if extent != 1))
         if len(wide) > 1:
-            raise UsageError(
+            error = UnequalExtents if is_open(wide) else UsageError
+            raise error(
                 f"shapes {' and '.join(shown(s) for s in shapes)} do not broadcast: "
                 f"axis {position - rank} has {' and '.join(str(e) for e in dict.fromkeys(extents))} elements"
             )

@@ -46,6 +46,11 @@ def take_along(x: Array, places: Places | Array, axis: int, *, outside: Outer = 
     """The elements at indices of an axis, an index for each, as `numpy.take_along_axis`.
 
     `outside` is the meaning of indices of inputs (`build.take`); known ones are from 0 on.
+
+    >>> from pdojo import build
+    >>> x, i = build.input("x", "f32", (4, 8)), build.input("i", "i64", (4, 3))
+    >>> build.take_along(x, i, axis=1)
+    <Array f32 [4, 3]>
     """
     if isinstance(places, Array):
         return gather(x, _own(places, x, axis), outside=outside)
@@ -68,6 +73,11 @@ def put_along(
     """A copy of `x` with elements at indices of an axis, an index for each, replaced or joined.
 
     The last one of the updates at an index counts, or all join the element there. `outside` is that of `take_along`.
+
+    >>> from pdojo import build
+    >>> x, i, v = (build.input(name, kind, (4, 3)) for name, kind in {"x": "f32", "i": "i64", "v": "f32"}.items())
+    >>> build.put_along(x, i, v, axis=1, accumulation="+")
+    <Array f32 [4, 3]>
     """
     if isinstance(places, Array):
         return put_items(x, _own(places, x, axis), updates, accumulation, outside)
@@ -83,6 +93,8 @@ class _Indices:
         self.shape = tuple(shape)
         self.places = {axis: places_of(each, shape[axis]) for axis, each in enumerate(indices) if each is not None}
         self.axes = tuple(self.places)
+        if not self.axes:
+            raise UsageError("indices are missing: give them for one axis at least")
         self.common = np.broadcast_shapes(*(each.shape for each in self.places.values()))
         neighbours = len(self.axes) == self.axes[-1] - self.axes[0] + 1
         self.first = self.axes[0] if neighbours else 0
@@ -150,6 +162,11 @@ def put_at(
     """A copy of `x` with `values`, which broadcast, at the places of `take_at`; the last one at a place counts.
 
     With an accumulation, all values at a place join the element there.
+
+    >>> from pdojo import build
+    >>> x, i = build.input("x", "f32", (4, 8)), build.input("i", "i64", (3,))
+    >>> build.put_at(x, [i], build.input("v", "f32", (3, 8)))
+    <Array f32 [4, 8]>
     """
     known = [each for each in indices if not isinstance(each, Array)]
     if len(known) < len(indices):

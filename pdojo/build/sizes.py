@@ -36,6 +36,10 @@ class OpenExtent(UsageError):
         """Whether it may have one answer for fewer values."""
 
 
+class UnequalExtents(UsageError):
+    """Extents that have to be equal, and are not for all values of their sizes."""
+
+
 class OpenArgument(OpenExtent):
     """An OpenExtent whose message names the function that was called."""
 

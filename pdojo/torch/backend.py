@@ -158,13 +158,13 @@ class CompiledGraph:
             return None
         self._seen.append(values)
         static = {position: arguments[position] for position in self._static}
-        planned = plan(self._symbols.opened(sized), static)
-        if planned.fallbacks and (near := joined(sized, values)) != sized:
-            other = plan(self._symbols.opened(near), static)
-            if len(other.fallbacks) < len(planned.fallbacks):
-                planned, sized = other, near
-        self.closed = "; ".join([f"{node.name}: {reason}" for node, reason in planned.closed.items()])
         try:
+            planned = plan(self._symbols.opened(sized), static)
+            if planned.fallbacks and (near := joined(sized, values)) != sized:
+                other = plan(self._symbols.opened(near), static)
+                if len(other.fallbacks) < len(planned.fallbacks):
+                    planned, sized = other, near
+            self.closed = "; ".join([f"{node.name}: {reason}" for node, reason in planned.closed.items()])
             program = (
                 None if self.closed else Program(planned, partial(compile_tuned, options=self.options), self._wrap)
             )

@@ -55,7 +55,7 @@ def new_tensor(like: Example) -> torch.Tensor:
 def is_without_elements(value: object) -> bool:
     """Whether a result is a tensor without elements; sizes that depend on values are symbols."""
     if isinstance(value, OpenTensor):
-        return any(extent == 0 for extent in value.shape)
+        return any(not isinstance(extent, torch.SymInt) and extent == 0 for extent in value.shape)
     return isinstance(value, torch.Tensor) and not isinstance(value.numel(), torch.SymInt) and not value.numel()
 
 

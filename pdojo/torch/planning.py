@@ -20,7 +20,7 @@ from torch.fx import GraphModule, Node
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.build.sizes import Open, OpenExtent, is_open
+from pdojo.build.sizes import Open, OpenExtent, UnequalExtents, is_open
 from pdojo.errors import UsageError
 from pdojo.model.element_types import numpy_type
 from pdojo.model.graph import Lowered, Tensor, Value
@@ -155,7 +155,7 @@ class _Planner:
         except UnsupportedCall as error:
             return str(error)
         except UsageError as error:
-            if isinstance(error, OpenExtent):
+            if isinstance(error, OpenExtent | UnequalExtents):
                 self.closed[node] = str(error)
             return f"{node.target}: {error}"
         except Exception as error:  # noqa: BLE001  # an error of a rule must not break the user's model

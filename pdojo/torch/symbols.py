@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import getitem
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import sympy
@@ -99,12 +100,17 @@ class Symbols:
         return tuple([place(arguments) for place in self._places.values()])
 
     def opened(self, sized: Sequence[SizedSymbol]) -> GraphModule:
-        """The graph with extents of sizes in the place of symbols, wherever these are extents."""
+        """The graph with extents of sizes in the place of symbols, wherever these are extents.
+
+        Raises OpenExtent if shapes are not known before the graph runs.
+        """
         sizes = {symbol: each.extent for symbol, each in zip(self._places, sized, strict=True)}
         found = copy.deepcopy(self.module)
         for node, made in zip(self.module.graph.nodes, found.graph.nodes, strict=True):
             if "val" in node.meta:
                 made.meta["val"] = _opened(node.meta["val"], sizes)
+            elif node.op == "call_function" and any(user.target is not getitem for user in node.users):
+                raise OpenExtent(f"PyTorch does not tell the shape of {node.name}")
         return found
 
     def sizes(self, values: Sequence[int], before: Sequence[int]) -> list[SizedSymbol] | None:

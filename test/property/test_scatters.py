@@ -171,7 +171,8 @@ def test_what_is_legal_for_unknown_indices_is_legal_for_all_tables(name: str, se
     game, spelled = Game(start, host()), [f"{array}[" for array in start.index_arrays()]
     for _ in range(STEPS):
         moves = [verdict.move for verdict in candidates(game.program) if verdict.is_legal]
-        moves = [move for move in moves if not any(entry in str(move) for entry in spelled)]
+        # A load ahead is of an entry that a call gives.
+        moves = [m for m in moves if not any(entry in str(m) for entry in spelled) and "kind=ahead" not in str(m)]
         for known in with_tables(game.program.kernel, seed):
             with without(*shortcut_names()):
                 for move in random.sample(moves, min(EACH, len(moves))):

@@ -29,7 +29,7 @@ M = build.input("m", "i1", (4, 8))
 V = build.input("v", "f32", (8,))
 P = build.table([3, 1, 2, 0, 3])
 S, T = build.input("s", "f32", (1, 4, 1)), build.input("t", "i64", (4,))
-U = build.input("u", "f32", (5,))
+U, START = build.input("u", "f32", (5,)), build.input("start", "i64", ())
 IM = build.input("im", "f32", (2, 4, 9, 9))
 K = build.input("k", "f32", (4, 4, 3, 3))
 C = build.input("c", "f32", (4,))
@@ -109,6 +109,9 @@ CALLS: dict[str, Any] = {
              (("+", IM, (3, 3)), {"stride": (2, 2), "padding": ((1, 1), (0, 1)), "dilation": (1, 1)})],
     "power": [((X, 3), {}), ((I, 7), {}), ((X, X), {}), ((2.0, X), {})],
     "put": [((X, [0, 2], X[:2], 0), {}), ((X, [0, 0, 2], X[:3], 0), {"accumulation": "+"})],
+    "put_along": [((X, I, X, 1), {"accumulation": "+"})],
+    "put_at": [((X, [T], X), {})],
+    "put_from": [((X, START, X[:, :3], 1), {})],
     "reduce": [(("+", X, 1), {"initial": 1.0}), (("max", I, (0, 1)), {"initial": 1})],
     "repeat": [((X, 2, 1), {})],
     "reshape": [((X, (2, 16)), {}), ((X, (2, -1)), {})],
@@ -122,6 +125,8 @@ CALLS: dict[str, Any] = {
     "squeeze": [((S, 0), {}), ((S, (0, 2)), {})],
     "stack": [(([X, X], 1), {})],
     "table": [(([3, 1, 2],), {}), (([[3, 1], [2, 0]],), {})],
+    "take_along": [((X, I, 1), {})],
+    "take_from": [((X, START, 3, 1), {})],
     "take": [((X, [1, 0, 3], 0), {})],
     "tile": [((X, (2, 3)), {})],
     "topk": [((X, 3, 1), {})],
@@ -171,7 +176,7 @@ def made(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> None
     """Call a function and make a kernel of its results."""
     found: Any = getattr(build, name)(*arguments, **options)
     results = cast("list[Any]", found if isinstance(found, list) else [found])
-    inputs = [X, I, M, V, U, S, T, IM, K, C, Q, HEADS, *(array for array in ARRAYS[:-1] if array.size)]
+    inputs = [X, I, M, V, U, START, S, T, IM, K, C, Q, HEADS, *(array for array in ARRAYS[:-1] if array.size)]
     if name == "size":
         build.kernel("k", [given := build.input("x", "f32", (cast("int", found),))], [given + 1])
     if name not in ("input", "size"):

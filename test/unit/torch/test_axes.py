@@ -43,7 +43,7 @@ def others() -> dict[str, Any]:
             "value": 2.0,
         },
         **{"tensors": [array(), array()], "grad_output": array(), "output": torch.softmax(array(), 1), "dim1": 0},
-        **{"split_size": 3, "split_sizes": [1, 3], "start": 1, "end": 3, "length": 2},
+        **{"split_size": 3, "source": array(), "split_sizes": [1, 3], "start": 1, "end": 3, "length": 2},
     }
 
 
@@ -74,6 +74,8 @@ def arguments_of(name: str, dim: int, keepdim: bool) -> tuple[list[Any], dict[st
 def _index(name: str) -> Any:
     if "index_select" in name:
         return torch.tensor([3, 1, 0])
+    if "index_add" in name or "index_copy" in name:
+        return torch.tensor([3, 1, 0, 2])
     # Distinct along each axis: `scatter` has no order for places that are given twice.
     first, second, third = (torch.arange(SIZE).view([SIZE if d == k else 1 for d in range(3)]) for k in range(3))
     return (first + 3 * second + third) % SIZE

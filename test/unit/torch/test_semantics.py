@@ -508,7 +508,8 @@ def test_the_number_of_threads_is_pytorchs() -> None:
     finally:
         torch.set_num_threads(before)
     programs = [program for graph in graphs for program in graph.programs.values() if program is not None]
-    steps = [step for program in programs for region in program.regions.values() for step in region.compiled._steps]
+    models = [region.compiled for program in programs for region in program.regions.values()]
+    steps = [step for model in models for step in model._calls.steps]
     assert [executable.threads for executable, _ in steps] == [1, 2]
 
 
