@@ -86,16 +86,14 @@ def _of_parts(write: Write, dtype: str, cut: _Cut) -> tuple[Definition, Write]:
     scopes = _arranged(write, cut.scope)
     extent = write.extents[cut.scope]
     count, left = divmod(extent, cut.size)
-    rest = 0
-    if isinstance(left, Open):
-        # One nest has all parts, and a guard ends the last one.
-        count, left, rest = (extent + cut.size - 1) // cut.size, 0, extent
     start = Constant(identity_value(write.reduction.accumulate, dtype), dtype)
     begun = replace(write, reduction=replace(write.reduction, initial=start))
-    nests = [_pieces(begun, cut, scopes, 0, count, cut.size, rest)]
-    if left:
+    nests = [_pieces(begun, cut, scopes, 0, count, cut.size)]
+    # A rest that depends on sizes may have no terms, and then adds nothing.
+    has_rest = isinstance(left, Open) or left > 0
+    if has_rest:
         nests.append(_pieces(begun, cut, scopes, count, 1, left))
-    extents = (*write.extents[: cut.scope], count + (left > 0))
+    extents = (*write.extents[: cut.scope], count + has_rest)
     of_parts = Definition(dtype, tuple(extents[d] for d in scopes), tuple(nests))
     index = tuple(var(d).substitute({}, greatest(extents)) for d in scopes)
     guard = tuple(e for e in write.guard if all(d < write.outer for d in e.variables()))
@@ -103,22 +101,18 @@ def _of_parts(write: Write, dtype: str, cut: _Cut) -> tuple[Definition, Write]:
     return of_parts, Write(extents, write.target, Read(of_parts, index), guard, reduction, write.loop)
 
 
-def _pieces(write: Write, cut: _Cut, scopes: Sequence[int], start: int, count: int, size: int, end: int = 0) -> Write:
-    """The nest of `count` parts from `start` on, whose pieces of the scope that is cut have `size` iterations.
-
-    No piece goes beyond `end`, if it is not 0.
-    """
+def _pieces(write: Write, cut: _Cut, scopes: Sequence[int], start: int, count: int, size: int) -> Write:
+    """The nest of `count` parts from `start` on, whose pieces of the scope that is cut have `size` iterations."""
     place = scopes.index(cut.scope)
     former = [var(scopes.index(d)) for d in range(cut.scope)]
-    former += [(var(place) + start) * cut.size + var(len(scopes))]
+    former += [(var(place) + expression_of(start)) * cut.size + var(len(scopes))]
     former += [var(d + 1) for d in range(cut.scope + 1, len(write.extents))]
     outer = [count if d == cut.scope else write.extents[d] for d in scopes]
     extents = (*outer, size, *write.extents[cut.scope + 1 :])
     made = write.reindexed(extents, former, len(extents) - len(outer))
-    target = [var(k) + (start if k == place else 0) for k in range(len(outer))]
-    guard = (expression_of(end - 1) - former[cut.scope],) if end else ()
+    target = [var(k) + (expression_of(start) if k == place else 0) for k in range(len(outer))]
     box = greatest(extents)
-    return replace(made, target=tuple(e.substitute({}, box) for e in target), guard=(*made.guard, *guard))
+    return replace(made, target=tuple(e.substitute({}, box) for e in target))
 
 
 def _arranged(write: Write, last: int) -> list[int]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import TypeAlias
 
 from pdojo.build.graph import (
@@ -52,7 +51,7 @@ def plan(outputs: Collection[Definition]) -> Plan:
     writes = {each: each.writes for each in order if not each.is_input}
     _take_products_inside(writes, outputs)
     for each, nests in writes.items():
-        writes[each] = tuple(straight(nest) for nest in nests if prod(nest.extents[: nest.outer]))
+        writes[each] = tuple(straight(nest) for nest in nests if 0 not in nest.extents[: nest.outer])
     writes, of_parts = in_levels(writes)
     for each in of_parts:
         writes[each] = tuple(map(straight, writes[each]))
@@ -68,14 +67,14 @@ def needed(outputs: Iterable[Definition]) -> list[Definition]:
     while waiting:
         if (each := waiting.pop()) not in found:
             found.add(each)
-            waiting += [read.definition for write in each.writes if prod(write.extents) for read in write.reads()]
+            waiting += [read.definition for write in each.writes if 0 not in write.extents for read in write.reads()]
     return sorted(found, key=lambda each: each.serial)
 
 
 def index_ranges(outputs: Sequence[Operand]) -> dict[Definition, list[Indices]]:
     """The inputs whose elements are indices in what outputs need, each with its ranges in the order of their use."""
     made = needed(read.definition for output in outputs for read in reads(output))
-    nests = [write for each in made for write in each.writes if prod(write.extents)]
+    nests = [write for each in made for write in each.writes if 0 not in write.extents]
     shown = [*(e for nest in nests for e in expressions(nest)), *(e for output in outputs for e in within(output))]
     found: dict[Definition, list[Indices]] = {}
     for table in dict.fromkeys(table for table, _ in entries_in(shown)):
@@ -195,7 +194,7 @@ def straight(nest: Write) -> Write:
 
 def _without_units(nest: Write) -> Write:
     """The nest without scopes of one iteration; a reduction of no elements is its initial value."""
-    if nest.reduction is not None and not prod(nest.extents):
+    if nest.reduction is not None and 0 in nest.extents:
         target = nest.target
         return _without_units(Write(nest.extents[: nest.outer], target, nest.reduction.initial, nest.guard))
     kept = [d for d, extent in enumerate(nest.extents) if extent != 1]

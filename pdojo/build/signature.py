@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from math import prod
 
 from pdojo.build.array import Array
 from pdojo.build.graph import Computed, Definition, Loop, Operand, Read, Write, reads
@@ -41,7 +40,7 @@ def signature(name: str, inputs: Sequence[Array], outputs: Mapping[str, Array]) 
 
     def definition(each: Definition) -> Hashable:
         # A nest without iterations does nothing, and what it reads is not needed.
-        nests = [nest for nest in each.writes if prod(nest.extents)]
+        nests = [nest for nest in each.writes if 0 not in nest.extents]
         return each.dtype, each.shape, each.name, each.constant, tuple(map(write, nests))
 
     arrays = [(array.dtype, array.shape, operand(array.operand)) for array in (*inputs, *outputs.values())]
