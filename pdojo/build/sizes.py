@@ -341,17 +341,15 @@ def _range(extent: int, low: int, high: int) -> tuple[int, int]:
     found = bounds_of(extent)
     if isinstance(extent, Open) and found[0] <= low and found[1] >= high and len(extent.sizes) == 1:
         (size,) = extent.sizes
-        values = range(size.low, size.high + 1, size.step)
-        if len(values) <= MOST_VALUES:
-            return _extremes(extent, values)
+        if len(size.values) <= MOST_VALUES:
+            return _extremes(extent, size)
     return found
 
 
 @cache
-def _extremes(extent: Open, values: range) -> tuple[int, int]:
-    """The least and the greatest value for these values of the only size."""
-    sizes = extent.sizes
-    found = [extent.at(dict.fromkeys(sizes, value)) for value in values]
+def _extremes(extent: Open, size: Size) -> tuple[int, int]:
+    """The least and the greatest value for the values of the only size."""
+    found = [extent.at({size: value}) for value in size.values]
     return min(found), max(found)
 
 

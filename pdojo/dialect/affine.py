@@ -136,6 +136,11 @@ class Size:
         return (3, len(self.name), *map(ord, self.name))
 
     @property
+    def values(self) -> range:
+        """All values."""
+        return range(self.low, self.high + 1, self.step)
+
+    @property
     def expression(self) -> Expr:
         """The size; a constant if its range has one value."""
         return const(self.low) if self.low == self.high else Expr(0, ((self, self.step),))

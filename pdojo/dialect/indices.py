@@ -25,9 +25,7 @@ def check_indices(kernel: str, array: IndexArray, given: NDArray[Any], sizes: Ma
     """Raise IndexOutOfRange for an index that a kernel refuses."""
     last = with_sizes(array.last, sizes).constant if sizes else array.last.constant
     # Numbers of Python are compared in a tenth of the time of NumPy's.
-    if array.outside is not Outside.CLAMP and not (
-        _least(array, last) <= int(given.min()) and int(given.max()) <= last
-    ):
+    if array.outside.is_checked and not (_least(array, last) <= int(given.min()) and int(given.max()) <= last):
         used_indices(kernel, array, given, sizes)
 
 

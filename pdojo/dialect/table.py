@@ -74,3 +74,8 @@ class Outside(Enum):
     """The nearest index of the range."""
     WRAP = "wrap"
     """Negative ones count from the end of the range, -1 is the last index; the call is refused for others."""
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether a call may be refused for an index."""
+        return self is not Outside.CLAMP

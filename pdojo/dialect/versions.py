@@ -32,7 +32,7 @@ def narrowed(kernel: KernelOp, ranges: Mapping[str, range]) -> KernelOp:
 
 def version_of(kernel: KernelOp, version: KernelOp) -> KernelOp:
     """A kernel for the ranges of one of its versions, and with the version's name."""
-    ranges = {s.name: range(s.low, s.high + 1, s.step) for s in version.known_sizes().values()}
+    ranges = {s.name: s.values for s in version.known_sizes().values()}
     found = narrowed(kernel, ranges)
     found.sym_name = version.sym_name
     return found

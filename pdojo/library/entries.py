@@ -15,7 +15,6 @@ from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.rules.validate import validate
-from pdojo.dialect.table import Outside
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError, UsageError
 from pdojo.kernels import Workload
@@ -60,7 +59,7 @@ class PlannedEntry:
     def checked_indices(self) -> frozenset[str]:
         """The arrays of indices that a call refuses if one is out of range."""
         found = self.kernel.index_arrays().values()
-        return frozenset(each.name for each in found if each.outside is not Outside.CLAMP)
+        return frozenset(each.name for each in found if each.outside.is_checked)
 
     @property
     def workload(self) -> Workload | None:
@@ -154,7 +153,7 @@ def _parts(kernel: KernelOp) -> Iterator[Sizes]:
     """Parts of the ranges of sizes that have programs of their own: those that are better there, or can be measured."""
     advised = advised_versions(kernel, host())
     for nest in () if advised is None else advised.nests[:-1]:
-        yield {size.name: range(size.low, size.high + 1, size.step) for size in nest.sizes.values()}
+        yield {size.name: size.values for size in nest.sizes.values()}
     ranges = halved(kernel, lambda values: array_bytes(kernel, values) <= MEASURED)
     if array_bytes(kernel, {name: each[-1] for name, each in ranges.items()}) <= MEASURED:
         yield ranges
@@ -206,7 +205,7 @@ def array_bytes(kernel: KernelOp, values: Mapping[str, int]) -> int:
 
 def halved(kernel: KernelOp, fits: Callable[[Mapping[str, int]], bool]) -> dict[str, range]:
     """The ranges of a kernel's sizes, the widest halved until the greatest values fit, or none has two values."""
-    ranges = {size.name: range(size.low, size.high + 1, size.step) for size in kernel.known_sizes().values()}
+    ranges = {size.name: size.values for size in kernel.known_sizes().values()}
     while not fits({name: each[-1] for name, each in ranges.items()}):
         wide = max(ranges, key=lambda name: len(ranges[name]), default="")
         if not wide or len(ranges[wide]) == 1:

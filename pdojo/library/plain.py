@@ -33,7 +33,7 @@ def interface_fault(entry: Entry, plain: KernelOp) -> str | None:
     )
     if found != listed:
         return f"the kernel has the arrays {', '.join(found)}, and the manifest lists {', '.join(listed)}"
-    open_ = {name: size_text(range(s.low, s.high + 1, s.step)) for name, s in plain.known_sizes().items()}
+    open_ = {name: size_text(s.values) for name, s in plain.known_sizes().items()}
     sizes = {name: size_text(size) for name, size in entry.sizes.items() if name in open_ or isinstance(size, range)}
     if open_ != sizes:
         return f"the kernel has the sizes {open_}, and the manifest lists {sizes}"

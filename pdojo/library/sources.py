@@ -134,7 +134,7 @@ def given_source(kernel: KernelOp, numerics: Sequence[Numerics] | None = None) -
 
 def _open_sizes(kernel: KernelOp) -> dict[str, int | range]:
     """The sizes that a kernel leaves to its callers."""
-    return {size.name: range(size.low, size.high + 1, size.step) for size in kernel.known_sizes().values()}
+    return {size.name: size.values for size in kernel.known_sizes().values()}
 
 
 def _constants(kernel: KernelOp) -> bool:

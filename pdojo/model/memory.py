@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
 
 from pdojo.backends.calling.arrays import ALIGNMENT
-from pdojo.build.array import storage_of
+from pdojo.backends.common.placement import rounded
 from pdojo.build.sizes import bounds_of
-from pdojo.dialect.functions import byte_width
 from pdojo.model.graph import Tensor
 from pdojo.model.kernels import Step
 
@@ -85,8 +83,7 @@ def _greatest(extent: int) -> int:
 
 def _bytes(tensor: Tensor, number: Callable[[int], int]) -> int:
     """The memory that a tensor takes."""
-    size = prod([number(extent) for extent in tensor.shape]) * byte_width(storage_of(tensor.dtype))
-    return -(-size // ALIGNMENT) * ALIGNMENT
+    return rounded(number(tensor.bytes), ALIGNMENT)
 
 
 def plan_memory(steps: Sequence[Step], apart: Mapping[Tensor, object]) -> MemoryPlan:

@@ -233,7 +233,8 @@ class OnnxModel:
             if known is not None:
                 return known
             found = self.specialised(given)
-            ranges, shapes = self._seen(given, frozenset(self._static))
+            if len(self._static) > len(static):
+                ranges, shapes = self._seen(given, frozenset(self._static))
             ranges.note(shapes)
             return found, {}
 

@@ -91,9 +91,10 @@ class Ranges(Generic[_P]):
 
     def note(self, shapes: Shapes) -> None:
         """Keep shapes in mind that no plan had."""
-        with self._lock:
-            if shapes not in self.seen and len(self.seen) < _MOST_SEEN:
-                self.seen.append(shapes)
+        if shapes not in self.seen:
+            with self._lock:
+                if shapes not in self.seen and len(self.seen) < _MOST_SEEN:
+                    self.seen.append(shapes)
 
     def _opened(self, places: frozenset[Place], shapes: Shapes, make: Callable[[Shapes], _P]) -> OpenPlan[_P] | None:
         """The plan with open extents for the most values; None if there is none, for a reason that is kept.

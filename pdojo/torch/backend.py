@@ -70,6 +70,7 @@ def compiled_graph(
         def compile_(graph: GraphModule, _: Sequence[Any]) -> CompiledGraph:
             static = _static_positions() if with_constants and options.constants else ()
             gather_at_tensors(graph)
+            keep_rows_apart(graph)
             return make(graph, options, static)
 
         return compile_
@@ -106,10 +107,8 @@ class CompiledGraph:
         """The time of the last call."""
         self._is_full = False
         self._symbolic = _has_symbols(module)
-        if self._symbolic:
-            keep_rows_apart(module)
         self._symbols = Symbols.of(module) if self._symbolic else None
-        """The symbols; None if there are none, or if programs are for single combinations of shapes."""
+        """The symbols, by whose values programs are kept; None if there are none, or not all are arguments."""
         self._open: dict[int, list[tuple[list[SizedSymbol], Program]]] = {}
         """The programs for ranges of sizes, keyed by number of threads, with what symbols are in them."""
         self.closed = ""
@@ -153,7 +152,8 @@ class CompiledGraph:
         for sized, program in known:
             if (sizes := known_sizes(sized, values)) is not None:
                 return program.at(sizes)
-        sized = self._symbols.sizes(values, [max(column) for column in zip(*self._seen, strict=True)])
+        most = [max(column) for column in zip(*self._seen, strict=True)]
+        sized = None if self.closed else self._symbols.sizes(values, most)
         if sized is None:
             return None
         self._seen.append(values)
@@ -171,7 +171,6 @@ class CompiledGraph:
         except OpenExtent as error:
             program, self.closed = None, str(error)
         if program is None:
-            self._symbols = None
             return None
         known.append((sized, program))
         sizes = known_sizes(sized, values)

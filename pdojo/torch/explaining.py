@@ -248,10 +248,8 @@ class _Profile:
                 parts += [self._kernel(call) for call in self.calls[step]]
             else:
                 operator = str(step.node.target)
-                reason = reasons.get(
-                    step.node,
-                    "" if step.node in {**self.program.plan.views, **self.program.plan.generated} else "pdojo failed",
-                )
+                is_late = self.program.plan.is_made_late(step.node)
+                reason = reasons.get(step.node, "" if is_late else "pdojo failed")
                 seconds = median(self.times[step])
                 parts.append(
                     TorchPart(

@@ -20,35 +20,34 @@ _TRANSPOSED = _ATEN.permute.default, _ATEN.t.default, _ATEN.transpose.int
 def keep_rows_apart(module: GraphModule) -> None:
     """Replace linear layers of joined rows in a graph of ATen without side effects."""
     graph = module.graph
+    replaced = False
     for node in list(graph.nodes):
         match node.target, node.args:
             case _ATEN.mm.default, (Node() as rows, Node() as weight):
-                _replace(node, rows, weight, None)
+                replaced |= _replace(node, rows, weight, None)
             case _ATEN.addmm.default, (Node() as bias, Node() as rows, Node() as weight) if not node.kwargs:
-                _replace(node, rows, weight, bias)
+                replaced |= _replace(node, rows, weight, bias)
             case _:
                 pass
-    graph.eliminate_dead_code()
-    module.recompile()
+    if replaced:
+        graph.eliminate_dead_code()
+        module.recompile()
 
 
-def _replace(product: Node, rows: Node, weight: Node, bias: Node | None) -> None:
-    """Put a product with the axes of `x` into the place of the views of a product of joined rows."""
-    if rows.target not in _VIEWS:
-        return
+def _replace(product: Node, rows: Node, weight: Node, bias: Node | None) -> bool:
+    """Put a product with the axes of `x` into the place of the views of a product of joined rows, if it is one."""
+    if rows.target not in _VIEWS or (bias is not None and len(_shape(bias)) > 1):
+        return False
     x: Any = rows.args[0]
     axes = _shape(x)[:-1]
     inner = [extent for extent in axes if not statically_known_true(extent == 1)][1:]
     shape = (*axes, *_shape(product)[1:])
-    if not any(isinstance(extent, torch.SymInt) for extent in inner) or not _are_equal(
-        _shape(x)[-1:], _shape(rows)[1:]
-    ):
-        return
+    is_joined = any(isinstance(extent, torch.SymInt) for extent in inner)
+    if not is_joined or not _are_equal(_shape(x)[-1:], _shape(rows)[1:]):
+        return False
     users = list(product.users)
-    if bias is not None and len(_shape(bias)) > 1:
-        return
     if not users or any(user.target not in _VIEWS or not _are_equal(_shape(user), shape) for user in users):
-        return
+        return False
     with product.graph.inserting_before(product):
         if weight.target in _TRANSPOSED and len(_shape(weight.args[0])) == 2:
             matrix: Any = weight.args[0]
@@ -59,6 +58,7 @@ def _replace(product: Node, rows: Node, weight: Node, bias: Node | None) -> None
     made.meta["val"] = users[0].meta["val"]
     for user in users:
         user.replace_all_uses_with(made)
+    return True
 
 
 def _shape(node: Any) -> tuple[Any, ...]:

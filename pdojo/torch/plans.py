@@ -89,6 +89,10 @@ class Plan:
     present: Present = field(default_factory=lambda: Present({}))
     """The values of sizes; none if they are not known, or if there are none."""
 
+    def is_made_late(self, node: Node) -> bool:
+        """Whether PyTorch makes a tensor only for its own calls and for results: a view, or one of no elements read."""
+        return node in self.views or node in self.generated
+
     @property
     def is_open(self) -> bool:
         """Whether a shape or a number of an argument depends on sizes."""

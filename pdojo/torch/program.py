@@ -304,7 +304,7 @@ class Program:
     def _views(self, node: Node, made: set[Node]) -> list[TorchStep]:
         """The calls that make a view of PyTorch or a generated tensor, and all before it, once."""
         call = key_of(node)[0]
-        if call not in {**self.plan.views, **self.plan.generated} or call in made:
+        if not self.plan.is_made_late(call) or call in made:
             return []
         made.add(call)
         before = [step for each in call.all_input_nodes for step in self._views(each, made)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from operator import getitem
+from functools import partial, reduce
+from operator import add, getitem, mul
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import sympy
@@ -205,12 +205,11 @@ def _opened(value: Any, sizes: Mapping[sympy.Symbol, int]) -> Any:
     if not isinstance(value, torch.Tensor) or not value._has_symbolic_sizes_strides:
         return value
     shape = tuple(_number(each, sizes) for each in value.shape)
-    strides: tuple[int, ...] = ()
-    if value.layout == torch.strided:
-        strides = tuple(_number(each, sizes) for each in value.stride())
-    offset = _number(value.storage_offset(), sizes) if value.layout == torch.strided else 0
-    strides = tuple(0 if isinstance(each, torch.SymInt) else each for each in strides)
-    return OpenTensor(shape, strides, offset, value.dtype, value.device, value.layout)
+    is_strided = value.layout == torch.strided
+    strides = [_number(each, sizes) for each in (value.stride() if is_strided else ())]
+    known = tuple(0 if isinstance(each, torch.SymInt) else each for each in strides)
+    offset = _number(value.storage_offset(), sizes) if is_strided else 0
+    return OpenTensor(shape, known, offset, value.dtype, value.device, value.layout)
 
 
 def _number(value: Any, sizes: Mapping[sympy.Symbol, int]) -> Any:
@@ -231,20 +230,13 @@ def extent_of(expression: sympy.Basic, sizes: Mapping[sympy.Symbol, int]) -> int
         return sizes[expression]
     if isinstance(expression, sympy.Pow) and isinstance(expression.exp, sympy.Integer) and expression.exp > 0:
         base = extent_of(expression.base, sizes)
-        return _joined([base] * int(expression.exp), lambda a, b: a * b)
+        return reduce(mul, [base] * int(expression.exp))
     parts = [extent_of(cast("sympy.Basic", each), sizes) for each in expression.args]
     if isinstance(expression, sympy.Add):
-        return _joined(parts, lambda a, b: a + b)
+        return reduce(add, parts)
     if isinstance(expression, sympy.Mul):
-        return _joined(parts, lambda a, b: a * b)
+        return reduce(mul, parts)
     function = _FUNCTIONS.get(expression.func)
     if function is None:
         raise OpenExtent(f"{expression} is no extent")
-    return _joined(parts, function)
-
-
-def _joined(parts: Sequence[int], function: Callable[[int, int], int]) -> int:
-    whole = parts[0]
-    for each in parts[1:]:
-        whole = function(whole, each)
-    return whole
+    return reduce(function, parts)

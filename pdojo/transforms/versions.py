@@ -125,4 +125,4 @@ def _parts(move: Move, size: Size) -> list[range]:
         raise IllegalMove(f"{move} is refused: {reason}")
     if splits:
         return [range(size.low, value, size.step), range(value, size.high + 1, size.step)]
-    return [range(value, value + 1), range(size.low, size.high + 1, size.step)]
+    return [range(value, value + 1), size.values]

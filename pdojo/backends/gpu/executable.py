@@ -25,7 +25,6 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import known_machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.sizes import solve_sizes
-from pdojo.dialect.table import Outside
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import LoweringError, UsageError
@@ -108,9 +107,7 @@ class GpuKernel:
         self._names = [p.name for p in self.parameters]
         self._sizes = (*self.nest.sizes.values(),)
         self._extents = {p.name: p.extents for p in self.parameters}
-        self._checked = [
-            k for k, p in enumerate(self.parameters) if p.indices and p.indices.outside is not Outside.CLAMP
-        ]
+        self._checked = [k for k, p in enumerate(self.parameters) if p.indices and p.indices.outside.is_checked]
         self._returned = [k for k, p in enumerate(self.parameters) if p.intent is Intent.OUT]
         # Copies on the device are aligned, whatever the alignment of host arrays.
         self._on_host = tuple(replace(p, alignment=1) for p in self.parameters)

@@ -76,7 +76,7 @@ def _shared_cells(use: Use, collisions: Collisions) -> Iterator[Witness]:
 
     Barriers keep different iterations of a thread's loops, and different statements, apart.
     """
-    threads = [s for s in use.chain if s.mapping in _THREADS]
+    threads = [s for s in use.chain if s.mapping.declares_tree]
     indexed = [s for s in threads if s.extent > 1 and any(e.uses(s.depth) for e in use.access.index)]
     for scope in indexed:
 
@@ -90,9 +90,6 @@ def _shared_cells(use: Use, collisions: Collisions) -> Iterator[Witness]:
         witness = collisions.find(Query(use.domain, use.domain, equal, tuple(map(order, use.chain))))
         if witness is not None:
             yield witness
-
-
-_THREADS = (ScopeMapping.BLOCK, ScopeMapping.WARP)
 
 
 def atomics_needed(program: Program, mappings: Mapping[Scope, ScopeMapping] | None = None) -> dict[Leaf, Witness]:

@@ -41,7 +41,7 @@ def _indices(node: Node, operand: int) -> build.Array | NDArray[np.int64]:
 @operator("Gather")
 def gather(node: Node) -> Array:
     """The slices at indices of an axis."""
-    x, axis, indices = node.array(0), 0, _indices(node, 1)
+    x, indices = node.array(0), _indices(node, 1)
     axis = _axis(node, x)
     if isinstance(indices, np.ndarray) and indices.size == 1 and is_open([x.shape[axis]]):
         # An index of the other end depends on sizes, which lists of indices do not.
