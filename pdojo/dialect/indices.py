@@ -23,10 +23,17 @@ from pdojo.errors import IndexOutOfRange
 
 def check_indices(kernel: str, array: IndexArray, given: NDArray[Any], sizes: Mapping[str, int] | None = None) -> None:
     """Raise IndexOutOfRange for an index that a kernel refuses."""
-    last = with_sizes(array.last, sizes).constant if sizes else array.last.constant
-    # Numbers of Python are compared in a tenth of the time of NumPy's.
-    if array.outside.is_checked and not (_least(array, last) <= int(given.min()) and int(given.max()) <= last):
-        used_indices(kernel, array, given, sizes)
+    if array.outside.is_checked:
+        least, last = accepted(array, sizes)
+        # Numbers of Python are compared in a tenth of the time of NumPy's.
+        if not least <= int(given.min()) <= int(given.max()) <= last:
+            used_indices(kernel, array, given, sizes)
+
+
+def accepted(array: IndexArray, sizes: Mapping[str, int] | None = None) -> tuple[int, int]:
+    """The least and the greatest index that a kernel accepts, with those from the end if all of these count."""
+    last = with_sizes(array.last, sizes or {}).constant
+    return (-last - 1 if array.outside is Outside.WRAP and not array.low else array.low), last
 
 
 def used_indices(
@@ -43,14 +50,9 @@ def used_indices(
         at = tuple(int(place) for place in np.argwhere((values < array.low) | (values > last))[0])
         raise IndexOutOfRange(
             f"kernel '{kernel}': '{array.name}' has the index {int(np.asarray(given)[at])} at "
-            f"[{', '.join(map(str, at))}]; its indices run from {_least(array, last)} to {last}"
+            f"[{', '.join(map(str, at))}]; its indices run from {accepted(array, sizes)[0]} to {last}"
         )
     return values
-
-
-def _least(array: IndexArray, last: int) -> int:
-    """The least index that is accepted, with those that count from the end if all of these are."""
-    return -last - 1 if array.outside is Outside.WRAP and not array.low else array.low
 
 
 def with_indices(kernel: KernelOp, given: Mapping[str, NDArray[Any]]) -> KernelOp:

@@ -28,6 +28,7 @@ from pdojo.model.sized_programs import NotCoveredError, SizedPrograms
 from pdojo.torch.checking import CheckedRegion
 from pdojo.torch.decompositions import decompositions
 from pdojo.torch.fallbacks import FallbackWarning, warn_of_failure
+from pdojo.torch.idle_views import drop_idle_views
 from pdojo.torch.linear_layers import keep_rows_apart
 from pdojo.torch.options import Options
 from pdojo.torch.planning import plan
@@ -71,6 +72,7 @@ def compiled_graph(
             static = _static_positions() if with_constants and options.constants else ()
             gather_at_tensors(graph)
             keep_rows_apart(graph)
+            drop_idle_views(graph)
             return make(graph, options, static)
 
         return compile_

@@ -18,13 +18,12 @@ from pdojo.backends.calling.arrays import (
     check_overlap,
     empty_for,
     parameters_of,
-    view_at,
 )
 from pdojo.backends.calling.strided import strides_in
 from pdojo.backends.common.binding import split_kernel
+from pdojo.backends.llvm.index_checks import IndexChecks
 from pdojo.backends.llvm.openmp import start_threads
 from pdojo.dialect.affine import Size
-from pdojo.dialect.indices import check_indices
 from pdojo.dialect.lookups import sizes_in
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
@@ -136,9 +135,9 @@ class LoadedKernel:
         source = self.code.source
         self._concurrent = source.parallel and self.threads > 1
         self._workspace_bytes = source.shared_bytes + source.thread_bytes * self.threads
+        # Arguments of object code have no extents; those of the interface do.
         known = {p.name: p for p in self.parameters}
-        rows = [(place, known[p.name]) for place, p in enumerate(self.arguments) if p.indices is not None]
-        self._indices = [(place, p, p.indices) for place, p in rows if p.indices is not None]
+        self._check = IndexChecks(self.name, [known.get(p.name, p) for p in self.arguments], self.sizes)
 
     def __call__(self, /, *arrays: AnyArray, **named: AnyArray) -> Outputs:
         """Run the kernel; raises UsageError, naming the array, if one does not fit."""
@@ -274,12 +273,10 @@ class LoadedKernel:
     @property
     def run_with_indices(self) -> Callable[[Sequence[int]], None]:
         """`run_at`, after a check of the indices among the arrays, which raises IndexOutOfRange."""
-        return self._run_with_indices if self._indices else self.run_at
+        return self._run_with_indices if self._check else self.run_at
 
     def _run_with_indices(self, pointers: Sequence[int]) -> None:
-        sizes = {size.name: value for size, value in zip(self.sizes, pointers[len(self.arguments) :], strict=False)}
-        for place, parameter, indices in self._indices:
-            check_indices(self.name, indices, view_at(pointers[place], parameter, sizes), sizes)
+        self._check(pointers)
         self.run_at(pointers)
 
     def run_at(self, pointers: Sequence[int]) -> None:
