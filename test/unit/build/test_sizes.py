@@ -95,6 +95,7 @@ CALLS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], tuple[tuple[i
     "broadcast_to": (lambda x: build.broadcast_to(x, (2, N, M)), lambda x: np.stack([x, x]), (X,)),
     "of one row": (lambda x: x[0] + x[1], lambda x: x[0] + x[1], (X, (1, M))),
     "slices": (lambda x: x[:1, M // 8 :: 2], lambda x: x[:1, x.shape[1] // 8 :: 2], (X,)),
+    "all of a range": (lambda x: x[:40, :8] + x[-40:, -8:], lambda x: x[:, :8] + x[:, -8:], (X,)),
     "last": (lambda x: x[N - 1, -8:], lambda x: x[-1, -8:], (X,)),
     "reversed": (lambda x: x[::-1, ::-3], lambda x: x[::-1, ::-3], (X,)),
     "concatenate": (lambda x: build.concatenate([x[0], x[1], x[0]], 1),
@@ -160,6 +161,12 @@ m f32 [8] heap
 8 m[{0}] = m[{0}] / N
 """
     )
+
+
+def test_functions_of_parts_are_computed_for_the_parts() -> None:
+    x = build.input("x", "f32", (N, M))
+    text = print_notation(build.kernel("k", [x], [build.exp(x[:1, :8])]))
+    assert text.endswith("\n8 y[0,{0}] = exp(x[0,{0}])\n")
 
 
 A = build.input("a", "f32", (N, M))
