@@ -172,6 +172,14 @@ def test_the_last_index_of_an_axis_in_steps(run: Callable[..., dict[str, NDArray
         run(kernel, {"x": x, "idx": np.array([15, 0, 16])})
 
 
+def test_calls_at_addresses_check_indices_for_their_sizes() -> None:
+    text = GATHER.format("").replace("\n", "\nsize M in 8..24 multiple 8\n", 1).replace("10", "M").replace("9", "M-1")
+    program = pdojo.compile(text)
+    arrays = [np.zeros((16, 4), np.float32), np.array([15, 0, 16]), np.zeros((3, 4), np.float32)]
+    with pytest.raises(UsageError, match=r"the index 16 at \[2\]; its indices run from 0 to 15"):
+        program.run_with_indices([*(array.ctypes.data for array in arrays), 16])
+
+
 def test_nothing_is_written_by_a_refused_call() -> None:
     kernel = pdojo.compile(GATHER.format(""))
     y = np.full((3, 4), 7, np.float32)
