@@ -210,6 +210,8 @@ def test_arrays_without_sizes_are_written_at_all_sizes() -> None:
         validate(Program(parsed(text), machine("toy")))
         with pytest.raises(InvalidKernel, match="'t' that nothing has written"):
             validate(Program(parsed(text.replace(">= N) t[", "> N) t[")), machine("toy")))
+        few = text.replace("N in 1", "N in 3").replace("y f32 [9]", "y f32 [3]").replace(body, body.split("9 where")[0])
+        validate(Program(parsed(few + "3 y[{0}] = t[{0}]\n"), machine("toy")))
     n, i = Size("N", 1, 9).expression, var(0)
     first, last = ((9,), (n - 1 - i,), (i,)), ((9,), (i - n,), (i,))
     assert unreached([((9,), (), (i,))], [first, last]) is None
@@ -229,6 +231,22 @@ def test_what_is_written_at_the_greatest_sizes_only_is_not_written(body: str) ->
     head = "kernel k(x) -> (y)\nsize N in 1..5\nx f32 [1] heap\ny f32 [5] heap\nt f32 [6] heap\n\n5 y[{0}] = 0\n"
     with pytest.raises(InvalidKernel, match="'t' that nothing has written"):
         validate(Program(parsed(head + body + "\n"), machine("toy")))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "t[1] = x[0]\nt[0] = x[1]\n8 where (N-{0} >= 2) t[1] = x[2]\ny[0] = t[1]",
+        "t[1] = x[0]\n(10-N)\n| y[0] = t[1]\n| t[0] = x[1]",
+        "t[8] = x[0]\nt[N-1] = x[1]\n9 y[{0}] = t[8]",
+    ],
+)
+def test_what_a_cell_keeps_at_the_greatest_sizes_only_is_lost(body: str) -> None:
+    head = "kernel k(x) -> (y)\nsize N in 1..9\nx f32 [3] heap\ny f32 [9] heap\nt f32 [9:N] heap\n\n9 y[{0}] = 0\n"
+    for alone in ((), ("representatives",)):
+        others = [name for name in shortcut_names() if alone and name not in alone]
+        with without(*others), pytest.raises(InvalidKernel, match="'t' would be (overwritten|read) before"):
+            validate(Program(parsed(head + body + "\n"), machine("toy")))
 
 
 def test_the_greatest_size_is_a_multiple_of_its_step() -> None:
