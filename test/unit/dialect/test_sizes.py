@@ -245,7 +245,7 @@ def test_what_a_cell_keeps_at_the_greatest_sizes_only_is_lost(body: str) -> None
     head = "kernel k(x) -> (y)\nsize N in 1..9\nx f32 [3] heap\ny f32 [9] heap\nt f32 [9:N] heap\n\n9 y[{0}] = 0\n"
     for alone in ((), ("representatives",)):
         others = [name for name in shortcut_names() if alone and name not in alone]
-        with without(*others), pytest.raises(InvalidKernel, match="'t' would be (overwritten|read) before"):
+        with without(*others), pytest.raises(InvalidKernel, match=r"'t' would be (overwritten|read) before"):
             validate(Program(parsed(head + body + "\n"), machine("toy")))
 
 
