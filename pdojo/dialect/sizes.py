@@ -109,7 +109,9 @@ def with_sizes(expression: Expr, values: Mapping[str, int], extents: Extents = (
 
 def size_problem(size: Size) -> str | None:
     """The reason why a size is malformed; None if it is not."""
-    if size.step < 1 or size.low < 1 or size.high < size.low:
+    if size.step < 1:
+        return f"a size is a multiple of at least 1, not of {size.step}"
+    if size.low < 1 or size.high < size.low:
         return f"a size runs from at least 1 to a value that is not less, not from {size.low} to {size.high}"
     if size.low % size.step or size.high % size.step:
         return f"the ends of the range of '{size.name}' are multiples of {size.step}"

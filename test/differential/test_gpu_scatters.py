@@ -130,6 +130,37 @@ def test_threads_that_index_common_cells_need_atomic_operations(index: str, is_a
     assert ("pd_atomic_add" in found) is is_atomic
 
 
+@pytest.mark.parametrize(
+    ("nest", "atomics", "barriers"),
+    [
+        ("16:b 4 where ({1}+{2} < 8) y[{1}+{2}] += x[{1}]", 1, 0),
+        ("8:b 4 4:b y[({1}+{2})%8] += x[{3}]", 1, 2),
+        ("8:b\n| | y[idx[{1}]] += x[{1}]\n| | 4 y[{1}] += 2", 2, 0),
+        ("8:b y[idx[{1}]] += x[{1}]\n| 8:b y[{1}] += 2", 1, 1),
+        ("8:b y[idx[{1}]] += x[{1}]\n| 8:b y[idx[{1}]] += 2", 2, 0),
+        ("8:b y[{1}] += x[{1}]\n| 4:b 2 y[{1}*2+{2}] += 2", 0, 1),
+        ("4 where ({1} < 4) 4:b y[{1}+{2}] += x[{1}]", 0, 1),
+        ("8:b\n| | y[{1}] += x[{1}]\n| | 4 y[{1}] += 2", 0, 0),
+        ("8:b\n| | y[{1}] += x[{1}]\n| | 1 where ({1} < 7) y[{1}+1] += 2", 2, 0),
+        ("8:b\n| | y[{1}] += x[{1}]\n| | y[0] += 2", 2, 1),
+        ("8:b\n| | y[0] += 2\n| | y[{1}] += x[{1}]", 2, 1),
+        ("2:b 8:b where (({1}+{2})%2 < 1) y[{2}//2] += x[{2}]", 1, 1),
+        ("8:b s[{1}] = 0\n| 8:b 4 s[{1}] += x[{2}]\n| 8:b y[{1}] += s[7-{1}]", 1, 1),
+    ],
+)
+def test_threads_meet_in_other_iterations_and_statements(nest: str, atomics: int, barriers: int) -> None:
+    """By atomic operations within threads; between them, barriers keep sums apart."""
+    text = MEETING.replace("1:g 16 y[%s] += x[{1}]", f"{1 + ('s[' in nest)}:g\n| {nest}")
+    program = kernel(text.replace("\n\n", "\ns f32 [8] shared\n\n") if "s[" in nest else text)
+    text = device_text(program, spelling=CudaSpelling(), machine=machine("nvidia-sm90")).text
+    assert (text.count("pd_atomic_add(&"), text.count("__syncthreads()")) == (atomics, barriers)
+    require_fibers()
+    code = compile_kernels([program], described=machine("nvidia-sm90"))
+    given = given_for(program, {}, 0)
+    for found in code.run(program, given, ways=FEW):
+        close(found, interpret(program, given), program)
+
+
 @pytest.mark.parametrize("index", ["{1}//2", "idx[{1}]"])
 def test_products_of_threads_that_meet_are_refused(index: str) -> None:
     program = Program(kernel((MEETING % index).replace("+=", "*=")), machine("nvidia-sm90"))

@@ -31,11 +31,25 @@ N t[{0}] = x[{0},M-1] * N
 | 6:v where ({2}*2 < M) y[{0}*4+{1},{2}] = x[{0}*4+{1},{2}*2]
 (M//2) y[N,{0}] = M
 """
+GUARDED = """\
+kernel guarded(x) -> (y)
+size N in 1..12
+x f32 [N, 12] heap
+y f32 [N, 12] heap
+
+N 12 y[{0},{1}] = 0
+N
+| 6 where ({0}*2+{1} < N) y[{0},{1}] = x[{0},{1}]
+| 6 y[{0},{1}+6] = 1
+N 12 where ({0} < N-3+{1}) y[{0},{1}] += x[{0},{1}]
+N 12 where ({1} >= N//3) y[{0},{1}] += 2
+"""
 
 
+@pytest.mark.parametrize("text", [TILED, GUARDED], ids=["tiled", "guarded"])
 @pytest.mark.parametrize("sequential", [False, True], ids=["parallel", "sequential"])
-def test_interpreted(sequential: bool) -> None:
-    (kernel,) = parse_notation(TILED)
+def test_interpreted(sequential: bool, text: str) -> None:
+    (kernel,) = parse_notation(text)
     module = loops(kernel, sequential=sequential)
     for values in values_of(kernel, (4, 8)):
         known = bound(kernel, values)

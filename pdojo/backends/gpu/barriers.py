@@ -1,16 +1,16 @@
 """Placement of barriers, and of waits for asynchronous copies, in a block.
 
 Two statements that touch one cell of shared memory or of the heap, at least one of them writing, keep their order
-because one thread runs both, or because of a barrier between the nodes of their innermost common scope. A barrier
-stands at the level of that scope, so every thread that runs the two statements runs the barrier too. In a loop, the
-statement of the later iteration may come first in the text; then the barrier may stand anywhere on the way around the
-loop. `Collisions` determines exactly which statements meet in which iterations, so that double buffering costs one
-barrier.
+because one thread runs both, or because of a barrier between the nodes of their innermost common scope (atomic
+operations that commute need none). A barrier stands at the level of that scope, so every thread that runs the two
+statements runs the barrier too. In a loop, the statement of the later iteration may come first in the text; then the
+barrier may stand anywhere on the way around the loop. `Collisions` determines exactly which statements meet in which
+iterations, so that double buffering costs one barrier.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TypeAlias
@@ -92,14 +92,14 @@ class _Arrival:
         return whole + sum(k > self.copy for k in commits) + sum(k < place for k in commits)
 
 
-def synchronisation(nest: Nest, found: Launch) -> Synchronisation:
-    """The barriers and waits of a launch."""
-    return _Synchroniser(nest, found).result()
+def synchronisation(nest: Nest, found: Launch, atomics: Container[Leaf]) -> Synchronisation:
+    """The barriers and waits of a launch, some of whose statements are atomic operations."""
+    return _Synchroniser(nest, found, atomics).result()
 
 
 class _Synchroniser:
-    def __init__(self, nest: Nest, found: Launch) -> None:
-        self.launch = found
+    def __init__(self, nest: Nest, found: Launch, atomics: Container[Leaf]) -> None:
+        self.launch, self.atomics = found, atomics
         self.collisions = Collisions()
         self.uses: list[Use] = []
         for buffer in nest.buffers:
@@ -139,8 +139,8 @@ class _Synchroniser:
             for second in self.uses:
                 if first.memory is second.memory and (first.writes or second.writes):
                     commute = first.commutes_with is not None and first.commutes_with == second.commutes_with
-                    shared = self._is_shared(first.leaf) or self._is_shared(second.leaf)
-                    if not commute or shared:
+                    plain = any(self._is_shared(u.leaf) or u.leaf not in self.atomics for u in (first, second))
+                    if not commute or plain:
                         yield first, second
 
     def _is_shared(self, leaf: Leaf) -> bool:
@@ -151,12 +151,11 @@ class _Synchroniser:
         """Barriers between an instance of `first` and a later one of `second`."""
         common = self._common(first.leaf, second.leaf)
         body = common[-1] if len(common) > self.depth else None
-        if self.launch.group(common) == 1:
-            return
+        several = self.launch.group(common) > 1
         together = self.launch.collectives.of(first.leaf)
         if together is not None and together is self.launch.collectives.of(second.leaf):
             pass  # one instruction for all
-        elif first.leaf.order < second.leaf.order and self._meet(first, second, (EQUAL,) * len(common)):
+        elif several and first.leaf.order < second.leaf.order and self._meet(first, second, (EQUAL,) * len(common)):
             one, other = self._place(body, first.leaf), self._place(body, second.leaf)
             yield body, _Need(frozenset(range(one + 1, other + 1)))
         for scope in filter(_repeats, common[self.depth :]):

@@ -109,7 +109,8 @@ class DeviceFunction(BlockWalk[str], LoopText):
     def __init__(self, kernel: KernelState, node: Node, number: int, known: dict[int, int]) -> None:
         self.kernel, self.nest, self.spelling, self.number = kernel, kernel.nest, kernel.spelling, number
         self.launch = launch(self.nest, node, kernel.machine)
-        self.sync = synchronisation(self.nest, self.launch)
+        self.atomics = atomics_of(self.nest, self.launch)
+        self.sync = synchronisation(self.nest, self.launch, self.atomics)
         used = {a.array.buffer for leaf in self.launch.leaves for a in self.launch.touched(leaf)}
         read = lookups_in(e for leaf in self.launch.leaves for e in (*leaf.expressions, *leaf.guards))
         indices = {found.table.name for found in read if isinstance(found.table, IndexArray)}
@@ -133,7 +134,6 @@ class DeviceFunction(BlockWalk[str], LoopText):
         self.outer = node.chain[:-1] if isinstance(node, Scope) else node.chain
         """The host's loops around the launch."""
         self.extents.extend(s.extent for s in self.outer)
-        self.atomics = atomics_of(self.nest, self.launch)
         self.kernel.atomics.update(self.atomics.values())
         for leaf in self.atomics:
             check_atomic(leaf, tree=bool(reduced_by(leaf)))

@@ -10,11 +10,10 @@ as in `y[{1}//2] += x[{1}]`, need atomic operations as blocks do.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.attributes import Memory, Numerics
-from pdojo.dialect.flow.collision import AFTER, ANY, BEFORE, EQUAL, Collisions, Order, Query, Relation, Witness
+from pdojo.dialect.flow.collision import AFTER, ANY, BEFORE, EQUAL, Collisions, Query, Witness
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.flow.uses import Use
 from pdojo.dialect.functions import ACCUMULATIONS, has_atomic
@@ -46,50 +45,34 @@ def atomic_statements(uses: Iterable[Use], collisions: Collisions) -> dict[Leaf,
     found: dict[Leaf, Witness] = {}
     for group in groups.values():
         for use in group:
-            conflicts = chain(_conflicts(use, group, collisions), _shared_cells(use, collisions))
-            witness = next(conflicts, None)
+            witness = next(_conflicts(use, group, collisions), None)
             if witness is not None:
                 found[use.leaf] = witness
     return found
 
 
-def _grids(chain: Sequence[Scope]) -> list[Scope]:
-    """The grid scopes of a chain that have several iterations."""
-    return [s for s in chain if s.mapping is ScopeMapping.GRID and s.extent > 1]
-
-
 def _conflicts(use: Use, group: Sequence[Use], collisions: Collisions) -> Iterator[Witness]:
-    for grid in _grids(use.chain) if use.buffer.memory is Memory.HEAP else ():
-        for other in group:
-            if grid.depth >= len(other.chain) or other.leaf.chain[grid.depth] is not use.leaf.chain[grid.depth]:
-                continue
-            equal = tuple(zip(use.cell, other.cell, strict=True))
-            for order in (BEFORE, AFTER):
-                relation: Relation = (*(EQUAL,) * grid.depth, order)
-                witness = collisions.find(Query(use.domain, other.domain, equal, relation))
-                if witness is not None:
-                    yield witness
+    """Iterations of blocks or threads that meet in a cell, of one statement or of two, unless a tree adds up both.
 
-
-def _shared_cells(use: Use, collisions: Collisions) -> Iterator[Witness]:
-    """Iterations in which threads of a block that index the cells of a statement meet in one.
-
-    Barriers keep different iterations of a thread's loops, and different statements, apart.
+    Barriers keep the iterations of loops around threads apart, and statements in different threads.
     """
-    threads = [s for s in use.chain if s.mapping.declares_tree]
-    indexed = [s for s in threads if s.extent > 1 and any(e.uses(s.depth) for e in use.access.index)]
-    for scope in indexed:
+    for scope in (s for s in use.chain if s.mapping.is_threaded):
+        around = [ANY if s.mapping.declares_tree and not _is_apart(use, s) else EQUAL for s in use.chain[: scope.depth]]
+        for other in group:
+            is_apart = _is_apart(use, scope) or _is_apart(other, scope)
+            if is_apart and use.leaf.chain[scope.depth] in other.leaf.chain:
+                equal = tuple(zip(use.cell, other.cell, strict=True))
+                for order in (BEFORE, AFTER):
+                    witness = collisions.find(Query(use.domain, other.domain, equal, (*around, order)))
+                    if witness is not None:
+                        yield witness
 
-        def order(other: Scope, scope: Scope = scope) -> Order:
-            if other is scope:
-                return BEFORE
-            apart = other in threads and (other.depth > scope.depth or other not in indexed)
-            return ANY if apart or other.mapping is ScopeMapping.VECTOR else EQUAL
 
-        equal = tuple((e, e) for e in use.cell)
-        witness = collisions.find(Query(use.domain, use.domain, equal, tuple(map(order, use.chain))))
-        if witness is not None:
-            yield witness
+def _is_apart(use: Use, scope: Scope) -> bool:
+    """Whether iterations of a scope update cells one by one: blocks do, and threads without a tree."""
+    if scope.mapping is ScopeMapping.GRID:
+        return use.buffer.memory is Memory.HEAP
+    return scope.mapping.declares_tree and any(e.uses(scope.depth) for e in use.access.index)
 
 
 def atomics_needed(program: Program, mappings: Mapping[Scope, ScopeMapping] | None = None) -> dict[Leaf, Witness]:

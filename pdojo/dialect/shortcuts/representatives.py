@@ -85,10 +85,11 @@ def representatives(uses: Sequence[Use], shape: Sequence[Expr] | None) -> Repres
 
 
 def _are_known(uses: Sequence[Use], scopes: Container[Scope]) -> bool:
-    """Whether sizes are nothing but extents of some scopes, or in guards of these alone."""
+    """Whether scopes and guards have sizes as nothing but extents of some scopes, or in guards of these alone.
+
+    Sizes in elements and cells have no numbers, so that instances have no answer.
+    """
     for use in uses:
-        if sizes_in((*use.access.index, *use.cell)):
-            return False
         for scope in use.leaf.chain:
             extent, guard = _extent(scope)
             if extent.terms and scope not in scopes:

@@ -197,20 +197,14 @@ def match_scopes(first: Scope, second: Scope) -> tuple[Match, Cut] | None:
     """The whole scope of two neighbours, and where it is cut; None if they are not its parts."""
     outside = [s.extent for s in first.chain[:-1]]
     for cut in _cuts(first, second):
+        if first.extent < cut.greatest[0] or second.extent < cut.greatest[1]:
+            continue  # A part ends before its guard says so.
         one, two, both = cut.ends()
-        guards = _without(first, one), _without(second, two)
-        if guards[0] is None or guards[1] is None:
-            continue
-        found = _Matcher(cut).scopes(first, second, [*outside, cut.whole], (guards[0], guards[1]))
+        guards = [g for g in first.guard if g != one], [g for g in second.guard if g != two]
+        found = _Matcher(cut).scopes(first, second, [*outside, cut.whole], guards)
         if found is not None:
             return replace(found, guard=[*found.guard, both]), cut
     return None
-
-
-def _without(scope: Scope, end: Expr) -> list[Expr] | None:
-    """The guard of a scope without the constraint `end`; None if the constraint restricts it and is missing."""
-    rest = [g for g in scope.guard if g != end]
-    return rest if len(rest) < len(scope.guard) or end.bounds(scope.extents)[0] >= 0 else None
 
 
 def _cuts(first: Scope, second: Scope) -> Iterator[Cut]:

@@ -87,6 +87,9 @@ def test_inputs_may_overlap() -> None:
     np.testing.assert_array_equal(compile(kernel(TWICE))(one), one * 2)
     with pytest.raises(UsageError, match="'y' has elements that overlap, but the kernel writes it"):
         compile(kernel(TWICE))(numbers(64, 12), np.lib.stride_tricks.as_strided(numbers(75), (64, 12), (4, 4)))
+    row, made = numbers(1, 12), np.zeros(12, np.float32)
+    compile(kernel(TWICE))(row, np.lib.stride_tricks.as_strided(made, (1, 12), (0, 4)))
+    np.testing.assert_array_equal(made, row[0] * 2)
 
 
 def test_arrays_that_do_not_fit() -> None:

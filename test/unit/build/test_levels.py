@@ -41,17 +41,24 @@ def test_a_long_row_is_a_sum_of_parts() -> None:
     )
 
 
-def test_the_last_part_has_what_is_left() -> None:
-    x = build.input("x", "f32", (5003,))
+def test_rows_that_fit_are_parts() -> None:
+    x = build.input("x", "f32", (4, 2048))
+    assert "\n4\n| s[{0}] = 0\n| 2048 s[{0}] += x[{0},{1}]\n" in text(build.sum(x), x)
+
+
+# 7147 terms are 7 equal parts, but of less than half of 2048.
+@pytest.mark.parametrize(("terms", "whole"), [(5003, 2), (7147, 3)])
+def test_the_last_part_has_what_is_left(terms: int, whole: int) -> None:
+    x = build.input("x", "f32", (terms,))
     assert text(build.sum(x), x).endswith(
-        """
-2
-| s[{0}] = 0
-| 2048 s[{0}] += x[{0}*2048+{1}]
-s[2] = 0
-907 s[2] += x[{0}+4096]
+        f"""
+{whole}
+| s[{{0}}] = 0
+| 2048 s[{{0}}] += x[{{0}}*2048+{{1}}]
+s[{whole}] = 0
+{terms - whole * 2048} s[{whole}] += x[{{0}}+{whole * 2048}]
 y[] = 0
-3 y[] += s[{0}]
+{whole + 1} y[] += s[{{0}}]
 """
     )
 

@@ -6,6 +6,7 @@ import itertools
 import operator
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -68,6 +69,8 @@ def test_equal_extents_are_equal_and_have_one_hash() -> None:
     assert N * M // M == N
     assert M // 8 * 8 == M
     assert N != M
+    few = build.size("N", 1, 2)
+    assert few * few >= few  # each value is tried, where -1 is a bound of the difference
     assert str(N * M + 2) == "2+M*N"
 
 
@@ -95,6 +98,7 @@ CALLS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], tuple[tuple[i
     "broadcast_to": (lambda x: build.broadcast_to(x, (2, N, M)), lambda x: np.stack([x, x]), (X,)),
     "of one row": (lambda x: x[0] + x[1], lambda x: x[0] + x[1], (X, (1, M))),
     "slices": (lambda x: x[:1, M // 8 :: 2], lambda x: x[:1, x.shape[1] // 8 :: 2], (X,)),
+    "all of a range": (lambda x: x[:40, :8] + x[-40:, -8:], lambda x: x[:, :8] + x[:, -8:], (X,)),
     "last": (lambda x: x[N - 1, -8:], lambda x: x[-1, -8:], (X,)),
     "reversed": (lambda x: x[::-1, ::-3], lambda x: x[::-1, ::-3], (X,)),
     "concatenate": (lambda x: build.concatenate([x[0], x[1], x[0]], 1),
@@ -138,9 +142,11 @@ def test_indices_of_an_axis_of_any_size() -> None:
     kernel = build.kernel("k", [x, ids], [x[ids] * 2])
     rows = np.arange(12, dtype=np.float32).reshape(4, 3)
     places = np.array([3, 0, -1, -4, 2, 2, 1, 0])
-    assert np.array_equal(pdojo.run(kernel, rows, places), rows[places] * 2)
-    with pytest.raises(pdojo.UsageError, match="index 4"):
-        pdojo.run(kernel, rows, np.full(8, 4))
+    compiled: Any = pdojo.compile(kernel, threads=1)
+    for run in (partial(pdojo.run, kernel), compiled):
+        assert np.array_equal(run(rows, places), rows[places] * 2)
+        with pytest.raises(pdojo.UsageError, match="index 4"):
+            run(rows, np.full(8, 4))
 
 
 def test_the_text_is_what_a_person_writes() -> None:
@@ -162,6 +168,12 @@ m f32 [8] heap
     )
 
 
+def test_functions_of_parts_are_computed_for_the_parts() -> None:
+    x = build.input("x", "f32", (N, M))
+    text = print_notation(build.kernel("k", [x], [build.exp(x[:1, :8])]))
+    assert text.endswith("\n8 y[0,{0}] = exp(x[0,{0}])\n")
+
+
 A = build.input("a", "f32", (N, M))
 REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     "two sizes": (lambda: A + build.input("b", "f32", (M, M)), "axis -2 has N and M elements"),
@@ -179,6 +191,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     "a name": (lambda: build.size("1", 1, 9), "is no name"),
     "two ranges": (lambda: A + build.input("b", "f32", (build.size("N", 1, 41), 1)), "axis -2"),
     "an array": (lambda: build.kernel("k", [b := build.input("N", "f32", (N,))], [b + 1]), "'N' is a size and an"),
+    "a zero": (lambda: N // 0, "divisors are positive integers"),
     "a float": (lambda: build.broadcast_to(A, (N * cast("int", 0.5), M)), "integers, not with 0.5"),
 }  # fmt: skip
 """Calls, and the words of their errors."""

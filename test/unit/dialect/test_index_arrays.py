@@ -154,6 +154,14 @@ def test_an_index_below_the_least_one(
 
 
 @pytest.mark.parametrize("run", RUNS)
+def test_indices_are_clamped_to_their_range(run: Callable[..., dict[str, NDArray[np.float32]]]) -> None:
+    table = "idx i64 [3] heap in 2..9 clamp\nback i64 [10] table 9, 8, 7, 6, 5, 4, 3, 2, 1, 0\n"
+    text = f"kernel k(x, idx) -> (y)\nx f32 [10] heap\n{table}y f32 [3] heap\n\n3 y[{{0}}] = x[back[idx[{{0}}]]]\n"
+    found = run(parsed(text), {"x": np.arange(10, dtype=np.float32), "idx": np.array([0, 5, 99])})
+    np.testing.assert_array_equal(found["y"], [7, 4, 0])
+
+
+@pytest.mark.parametrize("run", RUNS)
 def test_the_last_index_of_an_axis_in_steps(run: Callable[..., dict[str, NDArray[np.float32]]]) -> None:
     kernel = parsed(
         GATHER.format("").replace("\n", "\nsize M in 8..24 multiple 8\n", 1).replace("10", "M").replace("9", "M-1")
@@ -162,6 +170,14 @@ def test_the_last_index_of_an_axis_in_steps(run: Callable[..., dict[str, NDArray
     np.testing.assert_array_equal(run(kernel, {"x": x, "idx": np.array([15, 0, 8])})["y"], x[[15, 0, 8]])
     with pytest.raises(UsageError, match=r"the index 16 at \[2\]; its indices run from 0 to 15"):
         run(kernel, {"x": x, "idx": np.array([15, 0, 16])})
+
+
+def test_calls_at_addresses_check_indices_for_their_sizes() -> None:
+    text = GATHER.format("").replace("\n", "\nsize M in 8..24 multiple 8\n", 1).replace("10", "M").replace("9", "M-1")
+    program = pdojo.compile(text)
+    arrays = [np.zeros((16, 4), np.float32), np.array([15, 0, 16]), np.zeros((3, 4), np.float32)]
+    with pytest.raises(UsageError, match=r"the index 16 at \[2\]; its indices run from 0 to 15"):
+        program.run_with_indices([*(array.ctypes.data for array in arrays), 16])
 
 
 def test_nothing_is_written_by_a_refused_call() -> None:
@@ -308,6 +324,11 @@ def test_the_mlir_form_is_verified() -> None:
     for old, new, message in [
         ('[0 : i64, affine_map<() -> (9)>, ""]', "[0 : i64]", "a least value, a map of the sizes"),
         ('affine_map<() -> (9)>, ""', 'affine_map<() -> (9)>, "any"', "a least value, a map of the sizes"),
+        (
+            "[0 : i64, affine_map",
+            "[-1 : i64, affine_map",
+            "value that is not less, not from -1 to 9",
+        ),
         ('affine_map<() -> (9)>, ""', 'affine_map<(d0) -> (9)>, ""', "a least value, a map of the sizes"),
         ("{idx = [", "{y = [", "only an input has a range of indices, and 'y' is none"),
         ("idx[%i0]", "idx[%i0, %i1]", "a lookup in 'idx' has 1 place, of variables"),

@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
+import pdojo
 from pdojo.backends.common.addresses import is_within
 from pdojo.dialect.affine import Expr, Size, const, floordiv, var
 from pdojo.dialect.flow.integer_sets import bounds_over_domain, unreached
@@ -21,6 +22,7 @@ from pdojo.dialect.ops import PDOJO, KernelOp
 from pdojo.dialect.ops.kernel import Swizzle
 from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
+from pdojo.dialect.sizes import probes
 from pdojo.dialect.verification.structure import swizzle_problem
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import InvalidKernel, NotationError, UnknownSize, UsageError
@@ -78,6 +80,7 @@ def test_a_value_outside_of_the_range_is_refused(given: dict[str, int | str]) ->
         ("size N in 0..4", "from at least 1"),
         ("size N in 5..4", "not less"),
         ("size N in 4..9 multiple 4", "multiples of 4"),
+        ("size N in 4..8 multiple 0", "a multiple of at least 1, not of 0"),
         ("size N 1..4", "expected 'in'"),
         ("size N in 1", "expected '..'"),
     ],
@@ -133,6 +136,22 @@ def test_a_shape_that_an_extent_never_has_is_refused() -> None:
     assert interpret(parsed(text), {"x": np.arange(5, dtype=np.float32)})["y"].tolist() == [1, 3]
     with pytest.raises(UsageError, match=r"dimension 0 of array 'x' is N\*2\+1, which is never 6"):
         interpret(parsed(text), {"x": np.zeros(6, np.float32)})
+
+
+def test_what_is_given_goes_before_shapes() -> None:
+    x = np.ones((4, 5), np.float32)
+    with pytest.raises(UsageError, match=r"array 'x' has shape 4x5, the kernel takes 3x5"):
+        pdojo.compile(parsed(ROWS))(x, N=3)
+
+
+def test_a_size_of_one_value_is_not_given() -> None:
+    text = "kernel k(x) -> (y)\nsize N in 4..4\nx f32 [3] heap\ny f32 [3] heap\n\n3 y[{0}] = x[{0}] * N\n"
+    assert interpret(parsed(text), {"x": np.ones(3, np.float32)})["y"].tolist() == [4, 4, 4]
+
+
+def test_probes_are_within_ranges() -> None:
+    found = list(probes([Size("N", 1, 2), Size("M", 8, 64, 8)]))
+    assert found == [{"N": 1, "M": 8}, {"N": 2, "M": 32}, {"N": 2, "M": 64}]
 
 
 def test_memory_is_that_of_the_greatest_sizes() -> None:
@@ -191,6 +210,8 @@ def test_arrays_without_sizes_are_written_at_all_sizes() -> None:
         validate(Program(parsed(text), machine("toy")))
         with pytest.raises(InvalidKernel, match="'t' that nothing has written"):
             validate(Program(parsed(text.replace(">= N) t[", "> N) t[")), machine("toy")))
+        few = text.replace("N in 1", "N in 3").replace("y f32 [9]", "y f32 [3]").replace(body, body.split("9 where")[0])
+        validate(Program(parsed(few + "3 y[{0}] = t[{0}]\n"), machine("toy")))
     n, i = Size("N", 1, 9).expression, var(0)
     first, last = ((9,), (n - 1 - i,), (i,)), ((9,), (i - n,), (i,))
     assert unreached([((9,), (), (i,))], [first, last]) is None
@@ -210,6 +231,22 @@ def test_what_is_written_at_the_greatest_sizes_only_is_not_written(body: str) ->
     head = "kernel k(x) -> (y)\nsize N in 1..5\nx f32 [1] heap\ny f32 [5] heap\nt f32 [6] heap\n\n5 y[{0}] = 0\n"
     with pytest.raises(InvalidKernel, match="'t' that nothing has written"):
         validate(Program(parsed(head + body + "\n"), machine("toy")))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "t[1] = x[0]\nt[0] = x[1]\n8 where (N-{0} >= 2) t[1] = x[2]\ny[0] = t[1]",
+        "t[1] = x[0]\n(10-N)\n| y[0] = t[1]\n| t[0] = x[1]",
+        "t[8] = x[0]\nt[N-1] = x[1]\n9 y[{0}] = t[8]",
+    ],
+)
+def test_what_a_cell_keeps_at_the_greatest_sizes_only_is_lost(body: str) -> None:
+    head = "kernel k(x) -> (y)\nsize N in 1..9\nx f32 [3] heap\ny f32 [9] heap\nt f32 [9:N] heap\n\n9 y[{0}] = 0\n"
+    for alone in ((), ("representatives",)):
+        others = [name for name in shortcut_names() if alone and name not in alone]
+        with without(*others), pytest.raises(InvalidKernel, match=r"'t' would be (overwritten|read) before"):
+            validate(Program(parsed(head + body + "\n"), machine("toy")))
 
 
 def test_the_greatest_size_is_a_multiple_of_its_step() -> None:

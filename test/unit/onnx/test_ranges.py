@@ -280,6 +280,16 @@ def test_a_range_ends_where_a_rule_decides_otherwise(imports: list[object]) -> N
     assert "whether LENGTH <= 8 depends on the size LENGTH" in report
 
 
+def test_a_range_begins_where_all_sizes_have_an_index() -> None:
+    made = Made([], {})
+    row = made.add("Gather", "x", np.array(5), axis=0)
+    file = made.file({"x": (TensorProto.FLOAT, ["n", 4])}, row)
+    run, plain = pdojo.onnx.load(file).compile(tune="none"), pdojo.onnx.load(file)
+    for rows in (9, 11):
+        check(run, plain, floats(rows, 4))
+    assert "N from 9 to 22" in str(run.explain(**floats(11, 4)))
+
+
 def test_shapes_that_must_be_multiples_have_a_plan_for_multiples() -> None:
     """Two halves that are doubled are as long as the whole of even lengths only."""
     made = Made([], {})

@@ -113,8 +113,19 @@ def test_a_peeled_tail_of_tiles_is_put_back(size: int) -> None:
     assert apply(made.program, made.inverse).program.text == program.text
 
 
-@pytest.mark.parametrize(("rest", "fits"), [("N%4", True), ("N%3+1", True), ("N%4+1", False), ("N%5", False)])
-def test_whole_tiles_are_merged_with_less_than_a_tile(rest: str, fits: bool) -> None:
+@pytest.mark.parametrize(
+    ("tiles", "count", "rest", "fits"),
+    [
+        (64, 5, "N%4", True),
+        (64, 5, "N%3+1", True),
+        (64, 5, "N%4+1", False),
+        (64, 5, "N%5", False),
+        # Loops that end before their guards say so.
+        (60, 5, "N%4", False),
+        (64, 2, "N%4", False),
+    ],
+)
+def test_whole_tiles_are_merged_with_less_than_a_tile(tiles: int, count: int, rest: str, fits: bool) -> None:
     text = f"""\
 kernel k(x) -> (y)
 size N in 1..64
@@ -122,8 +133,8 @@ x f32 [(N+9)] heap
 y f32 [(N+9)] heap
 
 (N+9) y[{{0}}] = 0
-60 where (N//4*4-{{0}} >= 1) y[{{0}}] += x[{{0}}]
-5 where ({rest}-{{0}} >= 1) y[{{0}}+N//4*4] += x[{{0}}+N//4*4]
+{tiles} where (N//4*4-{{0}} >= 1) y[{{0}}] += x[{{0}}]
+{count} where ({rest}-{{0}} >= 1) y[{{0}}+N//4*4] += x[{{0}}+N//4*4]
 """
     assert (game(text).moves("unpeel_scope") != []) is fits
 

@@ -49,9 +49,9 @@ class LaunchBody(ThreadBuilder):
         nest, variables = host.nest, host.variables
         super().__init__(nest, found, Block(arg_types=[IndexType()] * _IDS), variables, host.sizes)
         self.counts = counts
-        self.sync = synchronisation(nest, found)
-        self.trees = trees_of(found, Identifiers())
         self.atomics = atomics_of(nest, found)
+        self.sync = synchronisation(nest, found, self.atomics)
+        self.trees = trees_of(found, Identifiers())
         for leaf in self.atomics:
             check_atomic(leaf, tree=self._tree(leaf) is not None)
         self.tree_code = TreeBuilder(self, warp, self.atomics)
