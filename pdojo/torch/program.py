@@ -70,7 +70,7 @@ class RegionStep:
         """The tensors of the graph, keyed by the tensors of the model."""
         read = {each.memory for step in self.model.calls for each in step.inputs if isinstance(each, Tensor)}
         given = [keys[tensor.name] for tensor in self.model.inputs if tensor in read]
-        self._inputs = [(key, _input_layout(key)) for key in given]
+        self._inputs = [(key, input_layout(key)) for key in given]
         names = {name: key for (name, _), key in zip(self.model.outputs, exported, strict=True)}
         written = {names[name]: tensor for tensor, name in self.model.results.items()}
         self._outputs = [(key, Layout.of(key)) for key in written]
@@ -133,7 +133,7 @@ class RegionStep:
         for key, layout, source in self._copies:
             copy = layout.new()
             whole = (
-                _as_laid_out(values[source], _input_layout(source).at(self.present))
+                _as_laid_out(values[source], input_layout(source).at(self.present))
                 if isinstance(source, tuple)
                 else source
             )
@@ -185,7 +185,7 @@ def _reader(argument: Any, plan: Plan) -> Callable[[Environment], Any]:
     return lambda _: argument
 
 
-def _input_layout(key: Key) -> Layout:
+def input_layout(key: Key) -> Layout:
     """The layout in which kernels read a tensor: its own, or contiguous if its elements are not side by side."""
     layout = Layout.of(key)
     if memory_order(layout.shape, layout.strides) is None:

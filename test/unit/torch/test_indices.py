@@ -11,7 +11,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from pdojo.errors import IndexOutOfRange
-from pdojo.torch import FallbackWarning, explain
+from pdojo.torch import FallbackWarning, backend, explain
+from pdojo.torch.planning import plan
 
 F: Any = torch.nn.functional
 
@@ -77,7 +78,19 @@ FUNCTIONS: dict[str, tuple[Callable[[Any, Any], Any], Any, list[str]]] = {
     "transposed": (lambda x, i: x[i.T].sum(-1), torch.tensor([[0, -1, 4], [2, 2, -5]]), ["index_sum"]),
     "part": (lambda x, i: x[i[:, ::2]], torch.tensor([[0, 99, 4], [2, -99, -5]]), ["index"]),
     "computed": (lambda x, i: x[i + 1], torch.tensor([[0, -1], [2, -6]]), ["add", "index"]),
-    "part of computed": (lambda x, i: x[(i + 1)[:, 1:]], torch.tensor([[9, -1], [9, -6]]), ["add", "index"]),
+    "part of computed": (lambda x, i: x[(i + 1)[:, 1:]], torch.tensor([[9, -1], [9, -6]]), ["add", "part", "index"]),
+    "computed, transposed": (lambda x, i: x[(i % 4).T], torch.tensor([[0, -1, 9], [2, 2, -5]]), ["remainder", "index"]),
+    "part of argmax": (lambda x, i: (x + i)[x.argmax(0)[1:]], torch.ones(3), ["add", "argmax", "part", "index"]),
+    "part read twice": (
+        lambda x, i: (lambda j, k: x[k] * j + x[k].abs())(i.sum(), (i % 3)[:, 1:]),
+        torch.tensor([[0, -1, 9], [2, 2, -5]]),
+        ["sum", "remainder", "part", "index_abs_mul_add"],
+    ),
+    "part as a place": (
+        lambda x, i: x.index_add(0, (i % 5)[:, 1], x[:2]),
+        torch.tensor([[0, -1, 9], [2, 2, -5]]),
+        ["remainder", "part", "index_add"],
+    ),
     "a scalar": (lambda x, i: torch.index_select(x, 1, i), torch.tensor(3), ["index_select"]),
     "select": (lambda x, i: torch.index_select(x, -1, i), torch.tensor([1, 0, 2, 2]), ["index_select"]),
     "gather": (lambda x, i: x.gather(1, i), torch.randint(0, 4, (5, 6, 2)), ["gather"]),
@@ -99,6 +112,20 @@ def test_kernels_and_results(name: str) -> None:
         torch.testing.assert_close(compiled(function, check=True)(X, indices), function(X, indices))
 
 
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if "part" in name or "computed" in name])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_computed_indices_and_their_parts_are_in_one_region(
+    name: str, *, dynamic: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[Any] = []
+    monkeypatch.setattr(backend, "plan", lambda *given: plans.append(plan(*given)) or plans[-1])
+    function, indices, _ = FUNCTIONS[name]
+    call = torch.compile(function, backend="pdojo", dynamic=dynamic, options={"tune": "none"})
+    torch.testing.assert_close(call(X, indices), function(X, indices))
+    assert len(plans[-1].regions) == 1
+    assert not plans[-1].fallbacks
+
+
 def test_indices_out_of_range() -> None:
     for function, indices in (
         (lambda x, i: x[i], torch.tensor([5])),
@@ -107,6 +134,7 @@ def test_indices_out_of_range() -> None:
         (lambda x, i: x.gather(0, i), torch.full((1, 1, 1), 5)),
         (lambda x, i: torch.take(x, i), torch.tensor([60])),
         (lambda x, i: x[i + 4] * 2, torch.tensor([0, 1])),
+        (lambda x, i: x[(i + 4)[:, 1:]], torch.tensor([[9, 0, 1]])),
     ):
         with pytest.raises(
             IndexOutOfRange, match=r"^kernel '.*': '.*' has the index -?\d+ at \[[\d, ]+\]; its indices"
