@@ -75,6 +75,10 @@ def embedding(
     sparse: bool = False,
 ) -> Array:
     """The rows at indices."""
+    return _rows(call, weights, indices)
+
+
+def _rows(call: Call, weights: Array, indices: Given) -> Array:
     if isinstance(indices, Array):
         return build.take(weights, indices, outside="refuse")
     return indexing.take_at(weights, [_places(call, indices, weights.shape[0])])
@@ -109,7 +113,7 @@ def embedding_bag(
     if is_padded and mode == 2:
         call.refuse("which row of a bag is the first one, depends on indices")
     bags = build.reshape(indices, (count, length)) if isinstance(indices, Array) else indices.reshape(count, length)
-    rows = embedding(call, weights, bags)
+    rows = _rows(call, weights, bags)
     if mode == 2:
         is_number = build.map("==", rows, rows)
         first = rows[:, 0]
