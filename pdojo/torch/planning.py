@@ -35,6 +35,7 @@ from pdojo.torch.keys import (
     know_results,
     new_tensor,
     results_of,
+    strided_order,
     tensor_of,
 )
 from pdojo.torch.lowering import Seen, Slot, call_of, lowering, transposition, unread_operands, view_step
@@ -419,9 +420,13 @@ def _is_uniform(tensor: torch.Tensor) -> bool:
 def _seen_input(key: Key, region: Region) -> Seen:
     """A tensor that a region gets, in the order of memory."""
     example = tensor_of(key)
-    order = _order_of(example)
+    as_it_is = strided_order(example)
+    order = as_it_is or _order_of(example)
     operand = region.builder.input(
-        f"x{len(region.inputs)}", handle_type(example.dtype), [example.shape[d] for d in order]
+        f"x{len(region.inputs)}",
+        handle_type(example.dtype),
+        [example.shape[d] for d in order],
+        [example.stride()[d] for d in (as_it_is or ())[:-1]],
     )
     region.inputs.append(key)
     return Seen(operand, transposition(np.argsort(order).tolist()))
