@@ -8,11 +8,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from pdojo.backends.calling.strided import placed, span
 from pdojo.build.array import storage_of
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.model.element_types import memory_of, numpy_type
 from pdojo.model.graph import Tensor
 from pdojo.model.model import Model
+from pdojo.torch.element_types import strides_of
 
 
 class Interpreted:
@@ -38,5 +40,6 @@ class Interpreted:
 def _at(address: int, tensor: Tensor) -> Any:
     """The array of a tensor at an address, in the types of memory."""
     dtype = np.dtype(INTERFACE[storage_of(tensor.dtype)])
-    memory = (ctypes.c_char * tensor.bytes).from_address(address)
-    return np.ndarray(tensor.shape, dtype, cast("Any", memory))
+    strides = (*tensor.strides, 1) if tensor.strides else strides_of(tensor.shape)
+    memory = (ctypes.c_char * (span(tensor.shape, strides) * dtype.itemsize)).from_address(address)
+    return placed(np.ndarray((span(tensor.shape, strides),), dtype, cast("Any", memory)), tensor.shape, strides)

@@ -41,7 +41,7 @@ def signature(name: str, inputs: Sequence[Array], outputs: Mapping[str, Array]) 
     def definition(each: Definition) -> Hashable:
         # A nest without iterations does nothing, and what it reads is not needed.
         nests = [nest for nest in each.writes if 0 not in nest.extents]
-        return each.dtype, each.shape, each.name, each.constant, tuple(map(write, nests))
+        return each.dtype, each.shape, each.name, each.constant, each.strides, tuple(map(write, nests))
 
     arrays = [(array.dtype, array.shape, operand(array.operand)) for array in (*inputs, *outputs.values())]
     return name, tuple(outputs), tuple(arrays), tuple(map(definition, made))

@@ -72,7 +72,9 @@ class Calls:
             self._constant(made[p.name]) if p.name in made else self._operand(operands[p.name])
             for p in executable.arguments
         ]
-        return [*places, *(self._place(self.sizes, extent) for extent in executable.given or step.sizes)]
+        tensors = [operands[p.name] for p in executable.arguments if p.strides]
+        strides = [stride for each in tensors if isinstance(each, Tensor) for stride in each.strides]
+        return [*places, *(self._place(self.sizes, each) for each in (*(executable.given or step.sizes), *strides))]
 
     def _places_apart(self, interface: Interface) -> list[tuple[int, int, int]]:
         read = [tensor for tensor in interface.inputs if tensor in self.tensors]

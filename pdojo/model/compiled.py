@@ -181,7 +181,7 @@ class CompiledModel:
         extents = {place: extent for extent, place in self._calls.sizes.items()}
         for executable, places in {id(each): (each, places) for each, places in self._calls.steps}.values():
             values = [self._present.number(extents[place]) for place in places[len(executable.arguments) :]]
-            sizes = {} if executable.given else dict(zip([s.name for s in executable.sizes], values, strict=True))
+            sizes = {} if executable.given else dict(zip([s.name for s in executable.sizes], values, strict=False))
             parameters = (*parameters_at(executable.parameters, sizes),)
             arrays = ArraySet(parameters, random_inputs(parameters, 0))
             executable.bind(*arrays.arrays, **sizes)()

@@ -45,6 +45,8 @@ class Tensor:
     """Names of the model's inputs that it depends on."""
     base: Tensor | None = None
     """The tensor with the same memory in another shape; None if it has its own memory."""
+    strides: tuple[int, ...] = ()
+    """The strides of all dimensions but the last one, which is contiguous, of an input that is not dense."""
 
     @property
     def memory(self) -> Tensor:
@@ -55,6 +57,10 @@ class Tensor:
     def bytes(self) -> int:
         """The size of its memory."""
         return prod(self.shape) * byte_width(storage_of(self.dtype))
+
+    def input(self, name: str) -> build.Array:
+        """A new input of a kernel, for this tensor."""
+        return build.input(name, self.dtype, self.shape, strided=bool(self.strides))
 
     def __repr__(self) -> str:
         return f"<Tensor {self.name} {self.dtype}{list(self.shape)}>"
@@ -132,11 +138,11 @@ class GraphBuilder:
     inputs: list[Tensor] = field(default_factory=list[Tensor])
     operations: list[Operation] = field(default_factory=list[Operation])
 
-    def input(self, name: str, dtype: str, shape: Sequence[int]) -> Operand:
-        """An input of the model; one without elements is a known value."""
+    def input(self, name: str, dtype: str, shape: Sequence[int], strides: Sequence[int] = ()) -> Operand:
+        """An input of the model (`Tensor.strides`); one without elements is a known value."""
         if not prod(shape):
             return np.empty(tuple(shape), numpy_type(dtype))
-        tensor = Tensor(name, dtype, tuple(shape), frozenset((name,)))
+        tensor = Tensor(name, dtype, tuple(shape), frozenset((name,)), strides=tuple(strides))
         self.inputs.append(tensor)
         return tensor
 
@@ -147,7 +153,7 @@ class GraphBuilder:
 
         `titles` are names of the results, for messages. The errors are those of `lower`.
         """
-        inputs = {t: build.input(f"x{n}", t.dtype, t.shape) for n, t in enumerate(_tensors(operands))}
+        inputs = {t: t.input(f"x{n}") for n, t in enumerate(_tensors(operands))}
         given = [inputs[each] if isinstance(each, Tensor) else each for each in operands]
         lowered = lower(tuple(given), "w")
         sources = frozenset[str]().union(*(tensor.sources for tensor in inputs))
@@ -194,7 +200,7 @@ def _result(value: Value, title: str, sources: frozenset[str], inputs: dict[Tens
         return known
     if not value.size:
         return np.empty(value.shape, numpy_type(value.dtype))
-    base = next((t for t, handle in inputs.items() if _is_reshaped(value, handle)), None)
+    base = next((t for t, handle in inputs.items() if not t.strides and _is_reshaped(value, handle)), None)
     return Tensor(title, value.dtype, value.shape, sources, base)
 
 

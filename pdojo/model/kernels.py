@@ -105,7 +105,7 @@ class _Lowering:
 
     def _input(self, tensor: Tensor) -> build.Array:
         """A new input of the kernel."""
-        handle = build.input(f"x{len(self.inputs) or ''}", tensor.dtype, tensor.shape)
+        handle = tensor.input(f"x{len(self.inputs) or ''}")
         self.inputs[handle] = tensor
         return handle
 

@@ -50,7 +50,7 @@ class Model:
     @cached_property
     def sizes(self) -> Mapping[str, Size]:
         """The sizes that are known when it is called, in the order in which inputs and kernels have them first."""
-        shapes = [extent for tensor in self.inputs for extent in tensor.shape]
+        shapes = [extent for tensor in self.inputs for extent in (*tensor.shape, *tensor.strides)]
         extents = [*shapes, *(extent for step in self.steps for extent in step.sizes)]
         found = dict.fromkeys(size for extent in extents for size in sizes_of(extent))
         return {size.name: size for size in found}

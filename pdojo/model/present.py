@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pdojo.build.sizes import Open
 from pdojo.dialect.affine import Size
@@ -49,7 +49,9 @@ class Present:
             return tensor
         if tensor not in self._tensors:
             base = None if tensor.base is None else self.tensor(tensor.base)
-            self._tensors[tensor] = Tensor(tensor.name, tensor.dtype, self.shape(tensor.shape), tensor.sources, base)
+            self._tensors[tensor] = replace(
+                tensor, shape=self.shape(tensor.shape), base=base, strides=self.shape(tensor.strides)
+            )
         return self._tensors[tensor]
 
     def operand(self, operand: Operand) -> Operand:

@@ -29,6 +29,7 @@ from pdojo.torch.checking import CheckedRegion
 from pdojo.torch.decompositions import decompositions
 from pdojo.torch.fallbacks import FallbackWarning, warn_of_failure
 from pdojo.torch.idle_views import drop_idle_views
+from pdojo.torch.in_place import changed_inputs, write_in_place
 from pdojo.torch.linear_layers import keep_rows_apart
 from pdojo.torch.options import Options
 from pdojo.torch.planning import plan
@@ -73,6 +74,8 @@ def compiled_graph(
             gather_at_tensors(graph)
             keep_rows_apart(graph)
             drop_idle_views(graph)
+            if with_constants:
+                write_in_place(graph)
             return make(graph, options, static)
 
         return compile_
@@ -264,11 +267,15 @@ MakeGraph: TypeAlias = Callable[[GraphModule, Options, Sequence[int]], CompiledG
 
 
 def _static_positions() -> Sequence[int]:
-    """The positions of parameters and buffers among the inputs of the graph that is being compiled."""
+    """The positions of parameters and buffers among the inputs of the graph that is being compiled.
+
+    Those that the graph changes are none.
+    """
     context = TracingContext.try_get()
     if context is None or context.fw_metadata is None:
         return ()
-    return context.fw_metadata.static_input_indices
+    changed = changed_inputs()
+    return [position for position in context.fw_metadata.static_input_indices if position not in changed]
 
 
 def _has_symbols(module: GraphModule) -> bool:

@@ -41,4 +41,6 @@ def effect_of(node: Node) -> str:
         return "it draws random numbers"
     if is_higher_order(node):
         return "PyTorch runs the graphs of higher-order operators"
-    return "it has effects" if is_write(node) or node.is_impure(impure_random=False) else ""
+    if is_write(node):
+        return "it changes an operand in place"
+    return "it has effects" if node.is_impure(impure_random=False) else ""

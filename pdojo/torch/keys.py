@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import torch
 from torch.fx import Node
 
+from pdojo.build.sizes import OpenExtent, is_open
+from pdojo.dialect.strides import overlaps
 from pdojo.errors import UsageError
-from pdojo.torch.element_types import handle_type
+from pdojo.torch.element_types import handle_type, memory_order
 from pdojo.torch.symbols import Example, OpenTensor, is_example
 
 Key: TypeAlias = "tuple[Node, int]"
@@ -50,6 +53,29 @@ def new_tensor(like: Example) -> torch.Tensor:
     """A tensor with memory for one without; its elements are arbitrary."""
     assert isinstance(like, torch.Tensor)
     return torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=like.device)
+
+
+def strided_order(tensor: Example) -> tuple[int, ...] | None:
+    """The axes of a tensor that is not dense in the order in which regions read it as it is; None if they copy it.
+
+    The last axis is contiguous, no two elements are one, and they are floats: arrays of indices are dense.
+    """
+    shape, strides = tuple(tensor.shape), tuple(tensor.stride())
+    last = next((d for d, stride in enumerate(strides) if shape[d] != 1 and stride == 1), None)
+    if last is None or not tensor.dtype.is_floating_point or _is_dense(shape, strides):
+        return None
+    order = [d for d in range(len(shape)) if d != last]
+    if is_open((*shape, *strides)):
+        return (*order, last) if all(strides) else None
+    return None if overlaps(shape, strides) else (*sorted(order, key=lambda d: -strides[d]), last)
+
+
+def _is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether elements lie side by side at all sizes."""
+    try:
+        return memory_order(shape, strides) is not None
+    except OpenExtent:
+        return False
 
 
 def is_without_elements(value: object) -> bool:

@@ -35,9 +35,10 @@ from pdojo.torch.keys import (
     know_results,
     new_tensor,
     results_of,
+    strided_order,
     tensor_of,
 )
-from pdojo.torch.lowering import Seen, Slot, call_of, lowering, nodes_in, transposition, unread_operands, view_step
+from pdojo.torch.lowering import Seen, Slot, call_of, lowering, transposition, unread_operands, view_step
 from pdojo.torch.operators.registry import RULES, Call, Rule, UnsupportedCall
 from pdojo.torch.plans import Fallback, Plan, Region
 from pdojo.torch.symbols import Example, OpenTensor, is_example
@@ -247,10 +248,6 @@ class _Planner:
             self._view(node, sources[0])
             return
         level = self._level(sources)
-        for key in self._indices(node, rule):
-            # Calls check all elements of an array of indices: a part of one is an input of a region.
-            if self._is_part(key) and self.base(key)[0] in self.lowered:
-                level = max(level, self.levels[self.base(key)[0]] + 1)
         region = self.regions.setdefault(level, Region(level))
         seen: list[Seen] = []
         template = self._template(node, rule, call, region, seen)
@@ -277,11 +274,6 @@ class _Planner:
             if source not in self.static and base in self.levels:
                 level = max(level, self.levels[base] + (base not in self.lowered))
         return level
-
-    def _indices(self, node: Node, rule: Rule) -> list[Key]:
-        """The operands of a call whose elements may be indices."""
-        arguments = [argument for position, argument in enumerate(node.args) if position in rule.known]
-        return [key_of(each) for each in nodes_in(arguments) if each not in self.numbers]
 
     def _is_part(self, key: Key) -> bool:
         """Whether a tensor is a view of some elements of another one, or of elements in another order."""
@@ -317,8 +309,8 @@ class _Planner:
 
         def either(argument: Node) -> Any:
             key = key_of(argument)
-            if self._is_part(key) and key not in region.seen:
-                region.seen[key] = _seen_input(key, region)
+            if self._is_part(key):
+                region.seen[key] = self._seen_part(key, region)
             return value(argument) if key in self.static else slot(argument)
 
         places = {**dict.fromkeys(rule.static, value), **dict.fromkeys(rule.known, either)}
@@ -355,6 +347,22 @@ class _Planner:
             return Seen(whole)
         return seen
 
+    def _seen_part(self, key: Key, region: Region) -> Seen:
+        """A part of a tensor as an array of its own, since calls check all elements of an array of indices."""
+        if key in region.inputs or key in region.parts:
+            return region.seen[key]
+        if self.base(key)[0] not in region.calls:
+            return _seen_input(key, region)
+        seen, order = self._seen(key, region), _order_of(tensor_of(key))
+        (part,) = region.builder.apply(
+            "part",
+            lambda given, _: Lowered((build.transpose(seen.of(_array(given[0])), order),)),
+            [seen.operand],
+            [key[0].name],
+        )
+        region.parts.append(key)
+        return Seen(part, transposition(np.argsort(order).tolist()))
+
     def _exported(self, outputs: Sequence[Any]) -> dict[int, list[Key]]:
         """The results of regions that PyTorch, other regions or the caller read."""
         used: dict[Key, None] = {}
@@ -371,6 +379,11 @@ class _Planner:
             if key[0] in self.lowered:
                 found.setdefault(self.levels[key[0]], []).append(key)
         return found
+
+
+def _order_of(tensor: Example) -> tuple[int, ...]:
+    """The axes in the order in which regions have the elements of a tensor."""
+    return memory_order(tensor.shape, tensor.stride()) or tuple(range(tensor.dim()))
 
 
 def _is_contiguous(tensor: Example) -> bool:
@@ -407,9 +420,13 @@ def _is_uniform(tensor: torch.Tensor) -> bool:
 def _seen_input(key: Key, region: Region) -> Seen:
     """A tensor that a region gets, in the order of memory."""
     example = tensor_of(key)
-    order = memory_order(example.shape, example.stride()) or tuple(range(example.dim()))
+    as_it_is = strided_order(example)
+    order = as_it_is or _order_of(example)
     operand = region.builder.input(
-        f"x{len(region.inputs)}", handle_type(example.dtype), [example.shape[d] for d in order]
+        f"x{len(region.inputs)}",
+        handle_type(example.dtype),
+        [example.shape[d] for d in order],
+        [example.stride()[d] for d in (as_it_is or ())[:-1]],
     )
     region.inputs.append(key)
     return Seen(operand, transposition(np.argsort(order).tolist()))

@@ -39,15 +39,17 @@ class Region:
     inputs: list[Key] = field(default_factory=list[Key])
     calls: list[Node] = field(default_factory=list[Node])
     """The calls of the graph that the operations stand for, in the order of the graph."""
+    parts: list[Key] = field(default_factory=list[Key])
+    """The views whose elements are indices, and which are therefore arrays of their own."""
 
     @property
     def made(self) -> dict[Tensor, Key]:
         """Computed tensors of the graph, keyed by the tensors of the model that provide their memory."""
-        calls = {*self.calls}
+        own = {*self.calls, *(node for node, _ in self.parts)}
         return {
             seen.operand: key
             for key, seen in self.seen.items()
-            if key[0] in calls and isinstance(seen.operand, Tensor) and seen.operand.base is None
+            if key[0] in own and isinstance(seen.operand, Tensor) and seen.operand.base is None
         }
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any, Self, TypeAlias
 
@@ -23,7 +23,7 @@ from pdojo.model.present import Present
 from pdojo.model.sized_programs import NotCoveredError
 from pdojo.torch.element_types import TENSORS, memory_order, strides_of
 from pdojo.torch.fallbacks import warn_of_failure
-from pdojo.torch.keys import Key, key_of, results_of, tensor_of
+from pdojo.torch.keys import Key, key_of, results_of, strided_order, tensor_of
 from pdojo.torch.plans import Plan, Region
 
 Environment: TypeAlias = dict[Key, torch.Tensor]
@@ -41,6 +41,8 @@ class Layout:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: torch.dtype
+    alignment: int = ALIGNMENT
+    """The divisor of addresses that kernels take."""
 
     @staticmethod
     def of(key: Key) -> Layout:
@@ -50,7 +52,7 @@ class Layout:
 
     def at(self, present: Present) -> Layout:
         """The layout at these values of sizes."""
-        return Layout(present.shape(self.shape), present.shape(self.strides), self.dtype)
+        return Layout(present.shape(self.shape), present.shape(self.strides), self.dtype, self.alignment)
 
     def new(self) -> torch.Tensor:
         """New memory."""
@@ -70,7 +72,7 @@ class RegionStep:
         """The tensors of the graph, keyed by the tensors of the model."""
         read = {each.memory for step in self.model.calls for each in step.inputs if isinstance(each, Tensor)}
         given = [keys[tensor.name] for tensor in self.model.inputs if tensor in read]
-        self._inputs = [(key, _input_layout(key)) for key in given]
+        self._inputs = [(key, input_layout(key)) for key in given]
         names = {name: key for (name, _), key in zip(self.model.outputs, exported, strict=True)}
         written = {names[name]: tensor for tensor, name in self.model.results.items()}
         self._outputs = [(key, Layout.of(key)) for key in written]
@@ -120,7 +122,7 @@ class RegionStep:
         for key, layout in self._inputs:
             tensor = values[key]
             address = tensor.data_ptr()
-            if address % ALIGNMENT or tensor.stride() != layout.strides or tensor.dtype != layout.dtype:
+            if address % layout.alignment or tensor.stride() != layout.strides or tensor.dtype != layout.dtype:
                 tensor = _as_laid_out(tensor, layout)
                 address = tensor.data_ptr()
             inputs.append(tensor)
@@ -133,7 +135,7 @@ class RegionStep:
         for key, layout, source in self._copies:
             copy = layout.new()
             whole = (
-                _as_laid_out(values[source], _input_layout(source).at(self.present))
+                _as_laid_out(values[source], input_layout(source).at(self.present))
                 if isinstance(source, tuple)
                 else source
             )
@@ -185,9 +187,11 @@ def _reader(argument: Any, plan: Plan) -> Callable[[Environment], Any]:
     return lambda _: argument
 
 
-def _input_layout(key: Key) -> Layout:
-    """The layout in which kernels read a tensor: its own, or contiguous if its elements are not side by side."""
+def input_layout(key: Key) -> Layout:
+    """The layout in which kernels read a tensor: its own, or contiguous if they cannot read that."""
     layout = Layout.of(key)
+    if strided_order(tensor_of(key)) is not None:
+        return replace(layout, alignment=layout.dtype.itemsize)
     if memory_order(layout.shape, layout.strides) is None:
         layout = Layout(layout.shape, tuple(strides_of(layout.shape)), layout.dtype)
     return layout
@@ -202,7 +206,7 @@ def _as_laid_out(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
         rows = zip(layout.shape, strides, layout.strides, strict=True)
         if any(extent != 1 and found != wanted for extent, found, wanted in rows):
             return layout.new().copy_(tensor)
-    return layout.new().copy_(tensor) if tensor.data_ptr() % ALIGNMENT else tensor
+    return layout.new().copy_(tensor) if tensor.data_ptr() % layout.alignment else tensor
 
 
 def _source(operand: Operand, by_memory: dict[Tensor, Key]) -> Key | torch.Tensor:

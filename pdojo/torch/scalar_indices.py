@@ -21,12 +21,12 @@ def gather_at_tensors(module: GraphModule) -> None:
     """Replace reads at numbers of tensors in a graph of ATen without side effects."""
     graph = module.graph
     numbers = [node for node in graph.nodes if node.target is _ATEN._local_scalar_dense.default]
-    results = {_memory(each) for each in graph.output_node().all_input_nodes}
+    results = {memory_of(each) for each in graph.output_node().all_input_nodes}
     for number in numbers:
         if _value(number.args[0]).dtype not in (torch.int64, torch.int32):
             continue
         for user in tuple(number.users):
-            if user.target in (_ATEN.select.int, _ATEN.slice.Tensor) and _memory(user) not in results:
+            if user.target in (_ATEN.select.int, _ATEN.slice.Tensor) and memory_of(user) not in results:
                 _replace(user, number)
     if numbers:
         graph.eliminate_dead_code()
@@ -38,7 +38,7 @@ def _value(node: Any) -> Any:
     return node.meta["val"] if isinstance(node, Node) else node
 
 
-def _memory(node: Node) -> object:
+def memory_of(node: Any) -> object:
     """The memory of a tensor."""
     value = _value(node)
     return value.untyped_storage()._cdata if isinstance(value, torch.Tensor) else None

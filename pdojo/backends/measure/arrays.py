@@ -184,7 +184,7 @@ def poison(array: NDArray[Any], dtype: str) -> None:
     if is_float(dtype) or dtype == "i1":
         array[...] = _POISON[dtype]
     else:
-        array.view(np.uint8)[...] = _GUARD
+        np.atleast_1d(array).view(np.uint8)[...] = _GUARD
 
 
 def _checksum(array: NDArray[Any]) -> int:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pdojo import build
 from pdojo.build import Array, indexing
+from pdojo.build.array import wide
 from pdojo.build.indexing import Places, places_of
 from pdojo.build.reductions import neutral_of
 from pdojo.build.scatters import Accumulation
@@ -74,9 +75,70 @@ def embedding(
     sparse: bool = False,
 ) -> Array:
     """The rows at indices."""
+    return _rows(call, weights, indices)
+
+
+def _rows(call: Call, weights: Array, indices: Given) -> Array:
     if isinstance(indices, Array):
         return build.take(weights, indices, outside="refuse")
     return indexing.take_at(weights, [_places(call, indices, weights.shape[0])])
+
+
+@aten("_embedding_bag.default", "_embedding_bag_forward_only.default", known=[1, 2])
+def embedding_bag(
+    call: Call,
+    weights: Array,
+    indices: Given,
+    offsets: Given,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Array | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> tuple[Array, None, None, None]:
+    """The sums, means or greatest elements of the rows in bags of one length; `mode` is 0, 1 or 2.
+
+    Row `padding_idx` is in no bag. The greatest element is the first one if that is NaN, and no later NaN.
+    """
+    count = offsets.shape[0] - include_last_offset
+    if call.read != (0,):
+        call.refuse("gradients need the bags of all rows")
+    if not indices.shape[0] or not count or indices.shape[0] % count:
+        call.refuse(_OTHER_BAGS)
+    length = indices.shape[0] // count
+    if not _is_in_steps(offsets, length):
+        call.refuse(_OTHER_BAGS)
+    is_padded = 0 <= padding_idx < weights.shape[0]
+    if is_padded and mode == 2:
+        call.refuse("which row of a bag is the first one, depends on indices")
+    bags = build.reshape(indices, (count, length)) if isinstance(indices, Array) else indices.reshape(count, length)
+    rows = _rows(call, weights, bags)
+    if mode == 2:
+        is_number = build.map("==", rows, rows)
+        first = rows[:, 0]
+        greatest = build.max(build.where(is_number, rows, neutral_of("max", rows)), 1)
+        return build.where(build.map("==", first, first), greatest, first), None, None, None
+    if per_sample_weights is not None:
+        rows = wide(rows) * wide(build.reshape(per_sample_weights, (count, length, 1)))
+    if not is_padded:
+        return (build.mean if mode else build.sum)(rows, 1), None, None, None
+    given = bags if isinstance(bags, Array) else build.table(bags.tolist())
+    counts = build.expand_dims(build.map("!=", given, padding_idx), -1)
+    total = build.sum(build.where(counts, wide(rows), 0), 1)
+    if mode:
+        total = total / build.map("max", build.sum(build.cast(counts, total.dtype), 1), 1)
+    return total, None, None, None
+
+
+_OTHER_BAGS = "bags have several lengths, or lengths that are data: PyTorch keeps the sum of a bag in registers"
+
+
+def _is_in_steps(offsets: Given, step: int) -> bool:
+    """Whether offsets are known to be 0, `step`, 2 `step` ..."""
+    if isinstance(offsets, torch.Tensor):
+        return bool((offsets == torch.arange(offsets.shape[0]) * step).all())
+    return offsets.operand == build.iota(offsets.shape, offsets.dtype, step=step).operand
 
 
 @aten("take.default", known=[1])

@@ -368,6 +368,12 @@ def test_inputs_of_every_type_repeat(dtype: str) -> None:
     assert data_bytes(parameters) == first["x"].nbytes * 2
 
 
+@pytest.mark.parametrize("dtype", ["f64", "i64", "i8", "i1"])
+def test_a_result_without_axes_is_poisoned(dtype: str) -> None:
+    (result,) = ArraySet((Parameter("y", dtype, (), Intent.OUT, 8),), {}).arrays
+    assert np.isnan(result) if dtype == "f64" else result != 0
+
+
 def _compare(dtype: str, got: object, want: object, terms: int = 0, largest: float | None = None) -> str | None:
     results: list[Any] = [np.asarray(a) for a in (got, want)]
     parameter = Parameter("y", dtype, results[0].shape, Intent.OUT, 4)

@@ -11,7 +11,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from pdojo.errors import IndexOutOfRange
-from pdojo.torch import FallbackWarning, explain
+from pdojo.torch import FallbackWarning, backend, explain
+from pdojo.torch.planning import plan
 
 F: Any = torch.nn.functional
 
@@ -77,7 +78,19 @@ FUNCTIONS: dict[str, tuple[Callable[[Any, Any], Any], Any, list[str]]] = {
     "transposed": (lambda x, i: x[i.T].sum(-1), torch.tensor([[0, -1, 4], [2, 2, -5]]), ["index_sum"]),
     "part": (lambda x, i: x[i[:, ::2]], torch.tensor([[0, 99, 4], [2, -99, -5]]), ["index"]),
     "computed": (lambda x, i: x[i + 1], torch.tensor([[0, -1], [2, -6]]), ["add", "index"]),
-    "part of computed": (lambda x, i: x[(i + 1)[:, 1:]], torch.tensor([[9, -1], [9, -6]]), ["add", "index"]),
+    "part of computed": (lambda x, i: x[(i + 1)[:, 1:]], torch.tensor([[9, -1], [9, -6]]), ["add", "part", "index"]),
+    "computed, transposed": (lambda x, i: x[(i % 4).T], torch.tensor([[0, -1, 9], [2, 2, -5]]), ["remainder", "index"]),
+    "part of argmax": (lambda x, i: (x + i)[x.argmax(0)[1:]], torch.ones(3), ["add", "argmax", "part", "index"]),
+    "part read twice": (
+        lambda x, i: (lambda j, k: x[k] * j + x[k].abs())(i.sum(), (i % 3)[:, 1:]),
+        torch.tensor([[0, -1, 9], [2, 2, -5]]),
+        ["sum", "remainder", "part", "index_abs_mul_add"],
+    ),
+    "part as a place": (
+        lambda x, i: x.index_add(0, (i % 5)[:, 1], x[:2]),
+        torch.tensor([[0, -1, 9], [2, 2, -5]]),
+        ["remainder", "part", "index_add"],
+    ),
     "a scalar": (lambda x, i: torch.index_select(x, 1, i), torch.tensor(3), ["index_select"]),
     "select": (lambda x, i: torch.index_select(x, -1, i), torch.tensor([1, 0, 2, 2]), ["index_select"]),
     "gather": (lambda x, i: x.gather(1, i), torch.randint(0, 4, (5, 6, 2)), ["gather"]),
@@ -99,6 +112,20 @@ def test_kernels_and_results(name: str) -> None:
         torch.testing.assert_close(compiled(function, check=True)(X, indices), function(X, indices))
 
 
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if "part" in name or "computed" in name])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_computed_indices_and_their_parts_are_in_one_region(
+    name: str, *, dynamic: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[Any] = []
+    monkeypatch.setattr(backend, "plan", lambda *given: plans.append(plan(*given)) or plans[-1])
+    function, indices, _ = FUNCTIONS[name]
+    call = torch.compile(function, backend="pdojo", dynamic=dynamic, options={"tune": "none"})
+    torch.testing.assert_close(call(X, indices), function(X, indices))
+    assert len(plans[-1].regions) == 1
+    assert not plans[-1].fallbacks
+
+
 def test_indices_out_of_range() -> None:
     for function, indices in (
         (lambda x, i: x[i], torch.tensor([5])),
@@ -107,6 +134,7 @@ def test_indices_out_of_range() -> None:
         (lambda x, i: x.gather(0, i), torch.full((1, 1, 1), 5)),
         (lambda x, i: torch.take(x, i), torch.tensor([60])),
         (lambda x, i: x[i + 4] * 2, torch.tensor([0, 1])),
+        (lambda x, i: x[(i + 4)[:, 1:]], torch.tensor([[9, 0, 1]])),
     ):
         with pytest.raises(
             IndexOutOfRange, match=r"^kernel '.*': '.*' has the index -?\d+ at \[[\d, ]+\]; its indices"
@@ -114,6 +142,100 @@ def test_indices_out_of_range() -> None:
             compiled(function)(X, indices)
         with pytest.raises((IndexError, RuntimeError)):
             function(X, indices)
+
+
+BAGS: dict[str, dict[str, Any]] = {
+    "sum": {"mode": "sum"},
+    "mean": {"mode": "mean"},
+    "max": {"mode": "max"},
+    "sum without a row": {"mode": "sum", "padding_idx": 1},
+    "mean without a row": {"mode": "mean", "padding_idx": -6},
+}
+"""Options of `embedding_bag`."""
+
+
+@pytest.mark.parametrize("name", BAGS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_bags_of_one_length_are_kernels(name: str, dtype: Any) -> None:
+    rows = torch.randn(7, 6, dtype=dtype)
+
+    def bags(i: Any) -> Any:
+        return F.embedding_bag(i, rows, **BAGS[name]) * 2
+
+    assert len(kernels(bags, torch.randint(0, 7, (4, 5)))) == 1
+    call = compiled(bags, check=True)
+    for _ in range(3):
+        indices = torch.randint(0, 7, (4, 5))
+        indices[2] = 1  # A bag of the row that may be left out.
+        torch.testing.assert_close(call(indices), bags(indices))
+    with pytest.raises(IndexOutOfRange, match=r"index 7 at \[19\]; its indices run from 0 to 6$"):
+        call(torch.tensor([0] * 19 + [7]).view(4, 5))
+
+
+@pytest.mark.parametrize("name", BAGS)
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_bags_of_many_sizes(name: str, *, dynamic: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their number is a size of one plan; if their length is one too, each combination of sizes is planned."""
+    plans: list[Any] = []
+    monkeypatch.setattr(backend, "plan", lambda *given: plans.append(plan(*given)) or plans[-1])
+    rows = torch.randn(7, 6)
+    call = torch.compile(
+        lambda i: F.embedding_bag(i, rows, **BAGS[name]), backend="pdojo", dynamic=dynamic, options={"tune": "none"}
+    )
+    for shape in ((3, 5), (8, 5), (2, 5), (64, 5)) if dynamic is None else ((3, 5), (8, 4), (2, 9)):
+        indices = torch.randint(0, 7, shape)
+        torch._dynamo.mark_dynamic(indices, 0)
+        torch.testing.assert_close(call(indices), F.embedding_bag(indices, rows, **BAGS[name]))
+        assert not plans[-1].fallbacks
+    assert dynamic or len(plans) == 1
+
+
+def test_bags_with_weights_and_an_offset_of_the_end() -> None:
+    rows, indices, weights = torch.randn(7, 6), torch.randint(0, 7, (4, 5)), torch.randn(4, 5)
+
+    def weighed(i: Any, w: Any) -> Any:
+        return F.embedding_bag(i, rows, mode="sum", per_sample_weights=w, padding_idx=2)
+
+    def ending(i: Any) -> Any:
+        return F.embedding_bag(i.view(-1), rows, torch.arange(0, 21, 5), mode="max", include_last_offset=True)
+
+    assert len(kernels(weighed, indices, weights)) == len(kernels(ending, indices)) == 1
+    torch.testing.assert_close(compiled(weighed)(indices, weights), weighed(indices, weights))
+    torch.testing.assert_close(compiled(ending)(indices), ending(indices))
+
+
+@pytest.mark.parametrize("column", range(5))
+def test_the_greatest_element_of_a_bag_is_nan_if_the_first_one_is(column: int) -> None:
+    rows, indices = torch.randn(7, 6), torch.tensor([[0, 1, 2, 3, 4], [6, 6, 6, 6, 6]])
+    rows[column, 1], rows[6, 2], rows[6, 3], rows[3, 4] = torch.nan, torch.nan, -torch.inf, torch.inf
+    wanted = F.embedding_bag(indices, rows, mode="max")
+    assert wanted[0, 1].isnan() == (column == 0)
+    torch.testing.assert_close(
+        compiled(lambda i: F.embedding_bag(i, rows, mode="max"))(indices), wanted, equal_nan=True
+    )
+
+
+def test_bags_of_other_lengths_and_their_gradients_are_pytorchs() -> None:
+    rows, indices = torch.nn.Parameter(torch.randn(7, 6)), torch.randint(0, 7, (20,))
+    for given, offsets, options, reason in (
+        (indices, torch.tensor([0, 3, 3, 12]), {}, "data"),
+        (indices.view(4, 5), None, {"mode": "max", "padding_idx": 1}, "depends on indices"),
+    ):
+        found = explain(lambda i, o, k=options: F.embedding_bag(i, rows, o, **k), given, offsets)
+        assert len(found.fallbacks) == 1
+        assert reason in found.fallbacks[0].reason
+        torch.testing.assert_close(
+            compiled(lambda i, o, k=options: F.embedding_bag(i, rows, o, **k))(given, offsets),
+            F.embedding_bag(given, rows, offsets, **options),
+        )
+    with torch.enable_grad():
+        call = compiled(lambda i: F.embedding_bag(i, rows))
+        gradients = [torch.autograd.grad(f(indices.view(4, 5)).square().sum(), rows)[0] for f in (call, _bag_of(rows))]
+    torch.testing.assert_close(*gradients)
+
+
+def _bag_of(rows: Any) -> Any:
+    return lambda i: F.embedding_bag(i, rows)
 
 
 def test_masks_are_pytorchs() -> None:

@@ -111,6 +111,17 @@ def test_known_indices_of_an_axis() -> None:
     x = numbers(5, 4)
     check(A.index_select.default, x, -1, below(4, 7), static=[1])
     check(A.embedding.default, x, below(5, 2, 3), static=[1])
+    for mode in (0, 1, 2):
+        check(
+            A._embedding_bag_forward_only.default,
+            x,
+            below(5, 6),
+            torch.arange(0, 6, 3),
+            False,
+            mode,
+            static=[1, 2],
+            read=[0],
+        )
     check(A.scatter.src, x, 1, torch.tensor([[2, 0], [1, 3]]), numbers(3, 3), static=[1])
     check(A.scatter.value, x, 0, below(5, 7, 4), 7, static=[1])
 
