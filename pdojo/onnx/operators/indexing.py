@@ -123,10 +123,8 @@ def tensor_scatter(node: Node) -> Array:
     """A cache with the newest elements of each sequence written into it."""
     x, updates = node.array(0), node.array(1)
     axis = axis_of(node, node.attribute("axis", -2), x.rank)
-    starts: Array | list[int] = [0] * x.shape[0]
-    if node.given(2):
-        first = node.value(2)
-        starts = first if isinstance(first, build.Array) else [int(each) for each in first]
+    first = node.value(2) if node.given(2) else [0] * x.shape[0]
+    starts = first if isinstance(first, build.Array) else [int(each) for each in first]
     is_circular = node.choice("mode", ("linear", "circular")) == "circular"
     return indexing.write_sequences(x, updates, starts, axis, circular=is_circular)
 

@@ -198,3 +198,19 @@ def test_a_padding_that_is_an_input() -> None:
     text = "m (float[3, 5] x, float v) => (float[a, b] y) { n = Neg (v) y = Pad (x, w, n) }"
     for value in (0.5, -np.inf):
         assert check(model_of(text, w=np.array([1, 0, 0, 2])), floats(3, 5), np.float32(value)) == ["neg_pad"]
+
+
+def test_caches_have_one_plan_for_batches_and_lengths() -> None:
+    proto = model_of("""
+    m (float[b, 3, 8, 4] x, float[b, 3, q, 4] u, int64[b] i) => (float[b, 3, 8, 4] y, float[b, 3, 8, 4] z) {
+      y = TensorScatter (x, u, i)
+      z = TensorScatter <mode = "circular"> (x, u, i)
+    }
+    """)
+    proto.opset_import[0].version = 24
+    call, evaluator = load(proto).compile(tune="none"), reference(proto)
+    for batch, length in ((2, 2), (3, 3), (1, 1), (5, 4), (2, 5)):
+        given = {"x": floats(batch, 3, 8, 4), "u": floats(batch, 3, length, 4), "i": R.integers(0, 9 - length, batch)}
+        for found, wanted in zip(call(**given), evaluator.run(None, given), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    assert "one plan for B from 1 to 6, Q from 1 to 6" in str(call.explain(**given))
