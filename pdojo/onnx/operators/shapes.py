@@ -8,6 +8,7 @@ from typing import Literal
 
 from pdojo import build
 from pdojo.build import Array, indexing, shapes
+from pdojo.build.array import scalar
 from pdojo.build.extents import broadcast_shape
 from pdojo.build.sizes import Open, OpenExtent, is_open, lesser
 from pdojo.model.extents import extents_of
@@ -248,5 +249,7 @@ def reverse_sequence(node: Node) -> Array:
 
 def _reversed(lengths: Array, shape: Sequence[int], time: int) -> Array:
     """The places in time from which the sequences of a batch take their elements."""
-    count, place = build.expand_dims(build.cast(lengths, "i64"), time), build.iota(shape, "i64", time)
+    # The place of one more element than there are is out of range, and an i32.
+    least = build.minimum(build.cast(lengths, "i64"), scalar(shape[time] + 1, "i64"))
+    count, place = build.expand_dims(least, time), build.iota(shape, "i64", time)
     return build.cast(build.where(place < count, count - 1 - place, place), "i32")
