@@ -59,7 +59,8 @@ def parser() -> Arguments:
     add.add_argument(
         "--shape",
         metavar="AxBxC",
-        help="unknown extents of the ONNX model by name, shapes of its inputs: N=4,x=1x3x48x192; 1 by default",
+        help="unknown extents of the ONNX model by name, shapes of its inputs: N=4,x=1x3x48x192; 1 by default; "
+        "ranges for sizes that calls give: N=1..8",
     )
     add.add_argument(
         "--from-torch",

@@ -3,35 +3,50 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.errors import UsageError
+from pdojo.kernels.workload import size_of, size_text
 
 if TYPE_CHECKING:
     from pdojo.onnx.model import Input, OnnxModel
 
+Shape: TypeAlias = tuple[int | range, ...]
+"""Extents, or ranges of them."""
+_EXTENT = r"\d{1,9}(?:\.\.\d{1,9}(?:/[1-9]\d{0,8})?)?"
 _EXAMPLE = "--shape batch=4,x=1x3x48x192"
 
 
 def random_inputs(model: OnnxModel, sizes: str | None, seed: int) -> dict[str, NDArray[Any]]:
     """Random inputs of a model. `sizes` has unknown extents by name, and shapes of inputs: `batch=4,x=1x3x48x192`.
 
-    Other unknown extents are 1. Raises UsageError for sizes that do not fit the model.
+    Other unknown extents are 1. Raises UsageError for sizes that do not fit the model, and for ranges.
     """
-    shapes = _shapes(model, sizes)
+    shapes = input_shapes(model, sizes)
+    for name, shape in shapes.items():
+        for extent in shape:
+            if isinstance(extent, range):
+                raise UsageError(f"--shape gives input '{name}' the range {size_text(extent)}; a model runs at numbers")
+    return inputs_of(model, shapes, seed)
+
+
+def inputs_of(model: OnnxModel, shapes: Mapping[str, Shape], seed: int) -> dict[str, NDArray[Any]]:
+    """Random inputs of these shapes, at the least values of ranges. Raises UsageError if there is no memory."""
     random = np.random.default_rng(seed)
-    return {each.name: _random(each, shapes[each.name], random) for each in model.inputs}
+    least = {name: [each if isinstance(each, int) else each[0] for each in shape] for name, shape in shapes.items()}
+    return {each.name: _random(each, least[each.name], random) for each in model.inputs}
 
 
-def _shapes(model: OnnxModel, sizes: str | None) -> dict[str, tuple[int, ...]]:
-    """The shape of each input."""
+def input_shapes(model: OnnxModel, sizes: str | None) -> dict[str, Shape]:
+    """The shape of each input, as for `random_inputs`; extents may be ranges: `batch=1..8`. Raises UsageError."""
     inputs = {each.name: each for each in model.inputs}
-    extents: dict[str, int] = {}
+    extents: dict[str, int | range] = {}
     names = {extent for each in model.inputs for extent in each.shape or () if isinstance(extent, str)}
-    shapes: dict[str, tuple[int, ...]] = {}
+    shapes: dict[str, Shape] = {}
     for name, numbers in _sizes(sizes).items():
         if name in names and len(numbers) == 1:
             _set(extents, name, numbers[0])
@@ -58,39 +73,50 @@ def _shapes(model: OnnxModel, sizes: str | None) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def _sizes(text: str | None) -> dict[str, tuple[int, ...]]:
-    """The numbers that the command line gives for each name."""
-    found: dict[str, tuple[int, ...]] = {}
+def _sizes(text: str | None) -> dict[str, Shape]:
+    """The numbers and ranges that the command line gives for each name."""
+    found: dict[str, Shape] = {}
     for part in text.split(",") if text else ():
         name, equals, numbers = part.rpartition("=")
-        if not equals or not re.fullmatch(r"\d{1,9}(x\d{1,9})*", numbers):
+        if not equals or not re.fullmatch(rf"{_EXTENT}(x{_EXTENT})*", numbers, re.ASCII):
             raise UsageError(f"'{part}' is no size of a model; write NAME=NUMBER or INPUT=AxBxC, as in {_EXAMPLE}")
         if name in found:
             raise UsageError(f"--shape gives '{name}' twice")
-        found[name] = tuple(map(int, numbers.split("x")))
+        found[name] = tuple(map(_extent, numbers.split("x")))
     return found
 
 
-def _set(extents: dict[str, int], name: str, number: int) -> None:
+def _extent(text: str) -> int | range:
+    """A number, or a range of several. Raises UsageError for a range without values."""
+    found = size_of(text)
+    if isinstance(found, int):
+        return found
+    values = range(-(-max(found.start, 1) // found.step) * found.step, found.stop, found.step)
+    if not values:
+        raise UsageError(f"the range {text} has no values")
+    return values if len(values) > 1 else values[0]
+
+
+def _set(extents: dict[str, int | range], name: str, number: int | range) -> None:
     if extents.setdefault(name, number) != number:
-        raise UsageError(f"--shape makes extent '{name}' both {extents[name]} and {number}")
+        raise UsageError(f"--shape makes extent '{name}' both {size_text(extents[name])} and {size_text(number)}")
 
 
-def _check(given: Input, numbers: tuple[int, ...]) -> None:
+def _check(given: Input, numbers: Shape) -> None:
     """Raise UsageError for a shape that contradicts the declared one."""
     if given.shape is None:
         return
-    shown = "x".join(map(str, numbers))
+    shown = "x".join(map(size_text, numbers))
     if len(numbers) != len(given.shape):
         raise UsageError(f"input '{given.name}' has {len(given.shape)} dimensions, {given.declared}, and not {shown}")
     for axis, (extent, number) in enumerate(zip(given.shape, numbers, strict=True)):
         if isinstance(extent, int) and extent != number:
             raise UsageError(
-                f"input '{given.name}' is {given.declared}: axis {axis} has {extent} elements, not {number}"
+                f"input '{given.name}' is {given.declared}: axis {axis} has {extent} elements, not {size_text(number)}"
             )
 
 
-def _random(given: Input, shape: tuple[int, ...], random: np.random.Generator) -> NDArray[Any]:
+def _random(given: Input, shape: Sequence[int], random: np.random.Generator) -> NDArray[Any]:
     """Floating-point numbers from -1 to 1, whole numbers from 0 to 9, truth values."""
     try:
         if given.dtype == np.bool_:

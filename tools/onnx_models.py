@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 from pdojo_tools.machines import named_machine
-from pdojo_tools.onnx_inputs import random_inputs
+from pdojo_tools.onnx_inputs import input_shapes, inputs_of, random_inputs
 from pdojo_tools.outputs import write_json
 from pdojo_tools.phases import phase
 from rich.console import Console
@@ -195,11 +195,14 @@ def in_turns(calls: dict[str, Callable[[], object]], seconds: float = SECONDS) -
 
 
 def kernels_of(path: str, sizes: str | None) -> Sequence[tuple[str, Any]]:
-    """The different kernels of a model with their titles. Raises PdojoError."""
+    """The different kernels of a model with their titles, with sizes if extents are ranges. Raises PdojoError."""
     from pdojo import onnx
 
     model = onnx.load(path)
-    kernels = model.kernels(**random_inputs(model, sizes, 0))
+    shapes = input_shapes(model, sizes)
+    inputs = inputs_of(model, shapes, 0)
+    is_open = any(isinstance(extent, range) for shape in shapes.values() for extent in shape)
+    kernels = model.opened(inputs, shapes).kernels if is_open else model.kernels(**inputs)
     if not kernels:
         raise UsageError(f"model '{model.name}' has no kernels: its outputs are known or inputs in other shapes")
     return [(f"{Path(path).stem}:{number}:{k.sym_name.data}", k) for number, k in enumerate(kernels)]

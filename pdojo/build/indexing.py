@@ -12,8 +12,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.build.array import Array, Item, broadcast_to, cast, iota, sliced
-from pdojo.build.elementwise import where
+from pdojo.build.array import Array, Item, broadcast_to, cast, iota, scalar, sliced
+from pdojo.build.elementwise import clip, where
 from pdojo.build.pieces import concatenate, runs_of, split, take
 from pdojo.build.placing import put
 from pdojo.build.reductions import MOST_I32
@@ -247,11 +247,15 @@ def reverse_sequences(x: Array, lengths: Sequence[int], axis: int, batch: int) -
     return concatenate(parts, batch)
 
 
-def triangle(x: Array, diagonal: int = 0, *, upper: bool) -> Array:
+def triangle(x: Array, diagonal: int | Array = 0, *, upper: bool) -> Array:
     """The part of matrices from a diagonal on to the upper right or to the lower left, and 0 elsewhere."""
     # The distance from the diagonal has as many values as there are extents.
-    k = min(x.shape[-1], diagonal) if diagonal > 0 else -min(x.shape[-2], -diagonal)
     kind = "i32" if x.shape[-2] + x.shape[-1] <= MOST_I32 else "i64"
+    if isinstance(diagonal, Array):
+        first, last = (scalar(extent, "i64") for extent in (-x.shape[-2], x.shape[-1]))
+        k = cast(clip(cast(diagonal, "i64"), first, last), kind)
+    else:
+        k = min(x.shape[-1], diagonal) if diagonal > 0 else -min(x.shape[-2], -diagonal)
     rows, columns = iota(x.shape, kind, -2), iota(x.shape, kind, -1)
     kept = columns >= rows + k if upper else columns <= rows + k
     return where(kept, x, 0)

@@ -31,7 +31,7 @@ MOST_PIECES = 256
 """Most nests that copy pieces of one array; more of them need a table."""
 
 
-def assemble(shape: Sequence[int], pieces: Sequence[Piece], fill: Scalar | None = 0) -> Array:
+def assemble(shape: Sequence[int], pieces: Sequence[Piece], fill: Scalar | Array | None = 0) -> Array:
     """An array filled with `fill`, into which pieces are written, one after the other: `result[place] = piece`.
 
     `fill` is None if the pieces cover the array.
@@ -45,7 +45,7 @@ def assemble(shape: Sequence[int], pieces: Sequence[Piece], fill: Scalar | None 
         raise UsageError("an array is assembled from at least one piece")
     if fill is None:
         return _assembled(shape, pieces)
-    whole = constant(fill, _dtype(pieces), shape)
+    whole = broadcast_to(fill, shape) if isinstance(fill, Array) else constant(fill, _dtype(pieces), shape)
     return _assembled(shape, [((), whole), *pieces])
 
 
@@ -132,7 +132,7 @@ def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> list[Array]:
 def pad(
     x: Array,
     widths: Widths,
-    value: Scalar = 0,
+    value: Scalar | Array = 0,
     mode: Literal["constant", "edge", "reflect", "wrap"] = "constant",
 ) -> Array:
     """The array with elements before and after each axis, as `numpy.pad`; negative widths cut elements off.

@@ -118,13 +118,21 @@ def _entries(spec: OperatorSpec, source: KernelSource) -> Iterator[PlannedEntry]
     rows = _rows(spec, source)
     for dtype in spec.dtypes or (None,):
         made = [(_sized(source, sizes, dtype), is_tuned) for sizes, is_tuned in rows]
-        for sized in [sized for sized, is_tuned in made if is_tuned]:
-            made += [(_sized(source, {**sized.sizes, **part}, dtype), True) for part in _parts(sized.kernel)]
-        operator, seen = _operator(spec.name or source.title, made[0][0]), list[Sizes]()
-        for sized, is_tuned in made:
-            if sized.sizes not in seen:
-                seen.append(sized.sizes)
-                yield _entry(operator, sized, is_tuned=is_tuned)
+        operator = _operator(spec.name or source.title, made[0][0])
+        for sized, is_tuned in _and_parts(source, made, dtype):
+            yield _entry(operator, sized, is_tuned=is_tuned)
+
+
+def _and_parts(
+    source: KernelSource, made: Iterable[tuple[SizedKernel, bool]], dtype: str | None
+) -> Iterable[tuple[SizedKernel, bool]]:
+    """Kernels at sizes, each with whether it is tuned, and those that are at the parts of ranges; each once."""
+    found = {tuple(sized.sizes.values()): (sized, is_tuned) for sized, is_tuned in made}
+    for whole in [sized for sized, is_tuned in found.values() if is_tuned]:
+        for part in _parts(whole.kernel):
+            sized = _sized(source, {**whole.sizes, **part}, dtype)
+            found.setdefault(tuple(sized.sizes.values()), (sized, True))
+    return found.values()
 
 
 def _rows(spec: OperatorSpec, source: KernelSource) -> list[tuple[Sizes, bool]]:
@@ -220,7 +228,7 @@ def whole_bytes(kernel: KernelOp) -> int:
 
 
 def _of_models(models: Iterable[tuple[str, KernelOp]], taken: set[str]) -> Iterator[PlannedEntry]:
-    """An operator without size arguments for every different kernel of models."""
+    """An operator for every different kernel of models, with its parts; one of constant sizes takes none."""
     seen: set[str] = set()
     for _, kernel in models:
         source = given_source(kernel)
@@ -234,4 +242,5 @@ def _of_models(models: Iterable[tuple[str, KernelOp]], taken: set[str]) -> Itera
         while name in taken:
             name, number = f"{base}_{number}", number + 1
         taken.add(name)
-        yield _entry(name, sized)
+        for each, _ in _and_parts(source, [(sized, True)], None):
+            yield _entry(name, each)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from pdojo.onnx.importing import import_graph, initializers_of, whole_graph
 from pdojo.onnx.kinds import kind_of
 from pdojo.onnx.operators.registry import UnsupportedNode
 from pdojo.onnx.protos import declared_type, read_model
-from pdojo.onnx.ranges import Place, Ranges, Shapes
+from pdojo.onnx.ranges import Place, Ranges, Shapes, with_sizes
 from pdojo.onnx.regions import Compiler, Engine, Interpreter, placed, value_of
 from pdojo.onnx.scope import NeedsInputs
 from pdojo.onnx.stages import LARGEST, Frame
@@ -38,6 +38,7 @@ from pdojo.onnx.stages import LARGEST, Frame
 if TYPE_CHECKING:
     from pdojo.search.database import Database
 
+_T = TypeVar("_T")
 Outputs: TypeAlias = Any
 """The array of the only output, or a tuple."""
 
@@ -204,16 +205,38 @@ class OnnxModel:
 
     def specialised(self, given: Mapping[str, Known]) -> Specialisation:
         """The model for checked input arrays, keyed by name. Raises the errors of `specialise`."""
-        while True:
-            static = frozenset(self._static)
+
+        def made(static: frozenset[str]) -> Specialisation:
             key = tuple(
                 (array.dtype.str, array.shape, array.tobytes() if name in static else b"")
                 for name, array in given.items()
             )
-            try:
-                return self._models.get(key, partial(self._model, given, static))
-            except NeedsInputs as needed:
-                self._make_static(needed, given, static)
+            return self._models.get(key, partial(self._model, given, static))
+
+        return self._with_static(given, made)
+
+    def opened(self, given: Mapping[str, Known], shapes: Mapping[str, Sequence[int | range]]) -> Model:
+        """The kernels for all shapes of inputs in these ranges; an extent with a name has one size.
+
+        `given` are arrays of such shapes, of which the static inputs matter. Raises UsageError if the kernels are not
+        the same for all, and UnsupportedNode.
+        """
+        arrays = self.given((), given)
+
+        def made(static: frozenset[str]) -> Model:
+            own = {name: shapes[name] for name in arrays if name not in static}
+            for name in static:
+                if any(isinstance(each, range) for each in shapes[name]):
+                    raise UsageError(
+                        f"{self._static[name]} needs the value of input '{name}', whose extents are numbers"
+                    )
+            names = self._extent_names(own)
+            return self._open_model(arrays, static, with_sizes([*own.values()], names, names)).only_kernels()
+
+        try:
+            return self._with_static(arrays, made)
+        except OpenExtent as error:
+            raise UsageError(f"{error}; choose narrower ranges, or numbers") from None
 
     def planned(self, given: Mapping[str, Known]) -> tuple[Specialisation, Mapping[Size, int]]:
         """The model for checked input arrays: one for a range of shapes and the values of its sizes, or `specialised`.
@@ -264,6 +287,15 @@ class OnnxModel:
             title, reason = found.frame.first.obstacle
             raise OpenExtent(f"{title}: {reason}; only models without steps have a plan for many shapes")
         return found
+
+    def _with_static(self, given: Mapping[str, Known], make: Callable[[frozenset[str]], _T]) -> _T:
+        """The result of a function of the static inputs, of which there are more until no node needs another one."""
+        while True:
+            static = frozenset(self._static)
+            try:
+                return make(static)
+            except NeedsInputs as needed:
+                self._make_static(needed, given, static)
 
     def _make_static(self, needed: NeedsInputs, given: Mapping[str, Known], known: frozenset[str]) -> None:
         """Make the input static that a specialisation for the values of `known` needs; another thread may have."""

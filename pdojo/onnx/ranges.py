@@ -138,19 +138,30 @@ class Ranges(Generic[_P]):
         self, shapes: Shapes, groups: Mapping[Place, object], ranges: Mapping[Place, tuple[int, int, int]]
     ) -> Shapes | None:
         """Shapes with a size for each group of extents; None if the extents of one group have several ranges."""
-        sizes: dict[object, int] = {}
         chosen: dict[object, tuple[int, int, int]] = {}
-        for place, group in groups.items():
-            low, high, step = ranges[place]
-            if chosen.setdefault(group, ranges[place]) != ranges[place]:
-                return None
-            if group not in sizes:
-                title = _title(self.names.get(place, ""), [*map(str, sizes.values())], len(sizes))
-                sizes[group] = build.size(title, low, high, multiple=step)
-        return tuple(
-            tuple([sizes[groups[n, axis]] if (n, axis) in groups else extent for axis, extent in enumerate(shape)])
-            for n, shape in enumerate(shapes)
-        )
+        if any(chosen.setdefault(group, ranges[place]) != ranges[place] for place, group in groups.items()):
+            return None
+        values = {place: range(low, high + 1, step) for place, (low, high, step) in ranges.items()}
+        ranged = [[values.get((n, axis), each) for axis, each in enumerate(shape)] for n, shape in enumerate(shapes)]
+        return with_sizes(ranged, groups, self.names)
+
+
+def with_sizes(
+    shapes: Sequence[Sequence[int | range]], groups: Mapping[Place, object], names: Mapping[Place, str]
+) -> Shapes:
+    """Shapes with sizes in the place of ranges, one for all ranges of a group, with names of the file."""
+    sizes: dict[object, int] = {}
+    found: list[tuple[int, ...]] = []
+    for n, shape in enumerate(shapes):
+        extents: list[int] = []
+        for axis, each in enumerate(shape):
+            group = groups.get((n, axis), (n, axis))
+            if isinstance(each, range) and group not in sizes:
+                title = _title(names.get((n, axis), ""), [*map(str, sizes.values())], len(sizes))
+                sizes[group] = build.size(title, each.start, each[-1], multiple=each.step)
+            extents.append(each if isinstance(each, int) else sizes[group])
+        found.append(tuple(extents))
+    return tuple(found)
 
 
 def _title(name: str, taken: Sequence[str], number: int) -> str:

@@ -18,7 +18,7 @@ from pdojo.onnx.regions import Engine, Step, Values, placed, value_of
 from pdojo.onnx.scope import Item
 from pdojo.onnx.stages import Body, Frame
 
-AT_RUN_TIME = frozenset("Compress Range ReverseSequence RoiAlign RotaryEmbedding Slice".split())
+AT_RUN_TIME = frozenset("Compress Range RoiAlign Slice".split())
 """Operators that NumPy computes if an operand that their lowering must know is computed.
 
 For all others, such as Reshape, the nodes behind it are made for its value. A lowering that takes the operand as a

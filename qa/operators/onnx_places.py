@@ -80,8 +80,10 @@ def _one_hot(indices: Operand, depth: int, axis: int, on: Operand, off: Operand)
 
 
 @peer(NODES, "triangle")
-def _triangle(x: Operand, diagonal: int = 0, *, upper: bool) -> Node:
-    return Node("Trilu", [x, np.array(diagonal)], {"upper": int(upper)}, opset=14)
+def _triangle(x: Operand, diagonal: int | Operand = 0, *, upper: bool) -> Node:
+    computed = isinstance(diagonal, Operand)
+    k = Operand(diagonal.values.astype(np.int64), "i64") if computed else np.array(diagonal)
+    return Node("Trilu", [x, k], {"upper": int(upper)}, opset=14)
 
 
 @peer(NODES, "negative_likelihood")

@@ -75,7 +75,9 @@ def _put_at(
 
 
 @peer(CALLS, "triangle")
-def _triangle(x: Operand, diagonal: int = 0, *, upper: bool) -> Call:
+def _triangle(x: Operand, diagonal: int | Operand = 0, *, upper: bool) -> Call:
+    if isinstance(diagonal, Operand):
+        raise AbsentError("its diagonal is a number")
     return Call("triu.default" if upper else "tril.default", [x, diagonal])
 
 

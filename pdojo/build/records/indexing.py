@@ -328,9 +328,11 @@ def one_hot(indices: Values, depth: int, axis: int, on: Values, off: Values) -> 
     call(array("2 4 3"), 2, upper=True),
     call(array("2 4 3"), -9, upper=False),
     call(array("1 4"), 7, upper=True),
+    call(array("3 5"), array("", "i64", low=-9, high=9), upper=True),
+    call(array("2 4 3"), array("", "i32", low=-9, high=9), upper=False),
     call(array("3 3", given=[np.nan, np.inf, 1] * 3), 1, upper=False, types=ANY[:4]),
     types=ANY,
 )
-def triangle(x: Values, diagonal: int = 0, *, upper: bool) -> Values:
+def triangle(x: Values, diagonal: int | Values = 0, *, upper: bool) -> Values:
     """The part of matrices on one side of a diagonal."""
-    return np.triu(x, diagonal) if upper else np.tril(x, diagonal)
+    return np.triu(x, int(diagonal)) if upper else np.tril(x, int(diagonal))

@@ -6,7 +6,7 @@ from math import inf
 from typing import Any
 
 from pdojo import build
-from pdojo.build import Array
+from pdojo.build import Array, indexing
 from pdojo.build.attention import allowed_pairs
 from pdojo.build.attention import rotary_embedding as embedded
 from pdojo.onnx.operators.arguments import optional
@@ -100,7 +100,5 @@ def _angles(node: Node, operand: int) -> Array:
     """Cosines or sines [batch, length, 1, elements] of the positions."""
     cache = node.array(operand)
     if node.given(3):
-        positions = node.static(3)
-        rows = build.take(cache, [int(p) for p in positions.reshape(-1)], 0)
-        cache = build.reshape(rows, (*positions.shape, cache.shape[-1]))
+        cache = indexing.take_at(cache, [node.indices(3)])
     return build.expand_dims(cache, 2)

@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 
 from pdojo import build
 from pdojo.build import Array, indexing
-from pdojo.build.pieces import MOST_PIECES
 from pdojo.build.scatters import Accumulation
 from pdojo.build.sizes import is_open
-from pdojo.dialect.table import MOST_ENTRIES
 from pdojo.onnx.operators.arguments import axis_of, number_of
 from pdojo.onnx.operators.registry import NeedsParts, Node, operator
 
@@ -28,20 +26,10 @@ def _axis(node: Node, x: Array) -> int:
     return axis_of(node, node.attribute("axis", 0), x.rank)
 
 
-def _indices(node: Node, operand: int) -> build.Array | NDArray[np.int64]:
-    """Indices; the values of known ones that kernels have as a table or as evenly spaced parts."""
-    value = node.value(operand)
-    if isinstance(value, build.Array):
-        return value
-    known = value.astype(np.int64)
-    is_large = known.size > MOST_ENTRIES and np.count_nonzero(np.diff(known.reshape(-1), 2)) > MOST_PIECES
-    return node.array(operand) if is_large else known
-
-
 @operator("Gather")
 def gather(node: Node) -> Array:
     """The slices at indices of an axis."""
-    x, indices = node.array(0), _indices(node, 1)
+    x, indices = node.array(0), node.indices(1)
     axis = _axis(node, x)
     if isinstance(indices, np.ndarray) and indices.size == 1 and is_open([x.shape[axis]]):
         # An index of the other end depends on sizes, which lists of indices do not.
@@ -52,7 +40,7 @@ def gather(node: Node) -> Array:
 
 def _along(node: Node, x: Array, axis: int) -> Array | NDArray[np.int64]:
     """The second operand as indices of an axis, an index for each element."""
-    indices = _indices(node, 1)
+    indices = node.indices(1)
     if len(indices.shape) != x.rank:
         node.refuse(f"operand 1 has {len(indices.shape)} dimensions, the array has {x.rank}")
     return indices if isinstance(indices, build.Array) else indexing.places_of(indices, x.shape[axis])
@@ -77,7 +65,7 @@ def _columns(node: Node, batch: int, others: int) -> tuple[Array, list[Array] | 
 
     `others` is the number of operands that are no indices.
     """
-    x, indices = node.array(0), _indices(node, 1)
+    x, indices = node.array(0), node.indices(1)
     if len(node.inputs) > others + 1:
         columns = [node.array(1 + k) for k in range(len(node.inputs) - others)]
     else:
@@ -135,10 +123,8 @@ def tensor_scatter(node: Node) -> Array:
     """A cache with the newest elements of each sequence written into it."""
     x, updates = node.array(0), node.array(1)
     axis = axis_of(node, node.attribute("axis", -2), x.rank)
-    starts: Array | list[int] = [0] * x.shape[0]
-    if node.given(2):
-        first = node.value(2)
-        starts = first if isinstance(first, build.Array) else [int(each) for each in first]
+    first = node.value(2) if node.given(2) else [0] * x.shape[0]
+    starts = first if isinstance(first, build.Array) else [int(each) for each in first]
     is_circular = node.choice("mode", ("linear", "circular")) == "circular"
     return indexing.write_sequences(x, updates, starts, axis, circular=is_circular)
 

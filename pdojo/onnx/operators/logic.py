@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.indexing import triangle
-from pdojo.onnx.operators.arguments import legacy_broadcast, number_of
+from pdojo.onnx.operators.arguments import legacy_broadcast, number_of, scalar_of
 from pdojo.onnx.operators.registry import Node, operator
 
 _FUNCTIONS = {
@@ -52,5 +52,6 @@ def where(node: Node) -> Array:
 @operator("Trilu")
 def trilu(node: Node) -> Array:
     """The part of matrices above or below a diagonal, and zeros elsewhere."""
-    k = int(number_of(node, 1)) if node.given(1) else 0
+    is_known = not (node.given(1) and isinstance(node.value(1), Array))
+    k = (int(number_of(node, 1)) if node.given(1) else 0) if is_known else scalar_of(node, 1)
     return triangle(node.array(0), k, upper=bool(node.attribute("upper", 1)))

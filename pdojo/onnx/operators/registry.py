@@ -10,11 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from pdojo import build
 from pdojo.build.array import scalar
+from pdojo.build.pieces import MOST_PIECES
 from pdojo.build.sizes import OpenExtent
+from pdojo.dialect.table import MOST_ENTRIES
 from pdojo.errors import UsageError
 from pdojo.model.element_types import element_type, numpy_type, uniform
 from pdojo.model.extents import is_extents
@@ -100,6 +103,15 @@ class Node:
             kind = element_type(value.dtype)
             self.constants[operand] = build.input(f"{self.prefix}{operand}", kind, value.shape, const=True)
         return self.constants[operand]
+
+    def indices(self, operand: int) -> build.Array | NDArray[np.int64]:
+        """Indices; the values of known ones that kernels have as a table or as evenly spaced parts."""
+        value = self.value(operand)
+        if isinstance(value, build.Array):
+            return value
+        known = value.astype(np.int64)
+        is_large = known.size > MOST_ENTRIES and np.count_nonzero(np.diff(known.reshape(-1), 2)) > MOST_PIECES
+        return self.array(operand) if is_large else known
 
     def _number(self, value: Known) -> build.Array:
         """The handle of an extent that depends on sizes. Raises OpenExtent for several."""

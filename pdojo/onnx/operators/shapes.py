@@ -8,11 +8,12 @@ from typing import Literal
 
 from pdojo import build
 from pdojo.build import Array, indexing, shapes
+from pdojo.build.array import scalar
 from pdojo.build.extents import broadcast_shape
 from pdojo.build.sizes import Open, OpenExtent, is_open, lesser
 from pdojo.model.extents import extents_of
-from pdojo.onnx.operators.arguments import axis_of, integers, integers_of, number_of
-from pdojo.onnx.operators.registry import Known, Node, Value, operator
+from pdojo.onnx.operators.arguments import axis_of, integers, integers_of, number_of, scalar_of
+from pdojo.onnx.operators.registry import Known, NeedsParts, Node, Value, operator
 
 _PADDINGS: tuple[Literal["constant", "edge", "reflect", "wrap"], ...] = ("constant", "edge", "reflect", "wrap")
 
@@ -163,11 +164,13 @@ def pad_of_attributes(node: Node) -> Array:
 @operator("Pad", since=11)
 def pad(node: Node) -> Array:
     """The array with elements around it."""
-    value = node.static(2).reshape(-1)[0].item() if node.given(2) and node.static(2).size else 0
-    return _padded(node, integers(node, 1), integers(node, 3) if node.given(3) else None, value)
+    widths, axes = integers(node, 1), integers(node, 3) if node.given(3) else None
+    if not node.given(2) or isinstance(value := node.value(2), Array):
+        return _padded(node, widths, axes, scalar_of(node, 2) if node.given(2) else 0)
+    return _padded(node, widths, axes, value.reshape(-1)[0].item() if value.size else 0)
 
 
-def _padded(node: Node, widths: Sequence[int], axes: Sequence[int] | None, value: float) -> Array:
+def _padded(node: Node, widths: Sequence[int], axes: Sequence[int] | None, value: float | Array) -> Array:
     x = node.array(0)
     pairs = [(0, 0)] * x.rank
     along = range(x.rank) if axes is None else axes
@@ -230,8 +233,23 @@ def _shape(value: Value) -> tuple[int, ...]:
 @operator("ReverseSequence")
 def reverse_sequence(node: Node) -> Array:
     """The sequences of a batch, each with its first elements in reverse order."""
-    x, lengths = node.array(0), integers(node, 1)
+    x, lengths = node.array(0), node.value(1)
     time, batch = int(node.attribute("time_axis", 0)), int(node.attribute("batch_axis", 1))
-    if x.rank < 2 or {time, batch} != {0, 1} or len(lengths) != x.shape[batch]:
-        node.contradicts(f"{len(lengths)} lengths, and axes {time} and {batch}, do not fit an array {list(x.shape)}")
-    return indexing.reverse_sequences(x, lengths, time, batch)
+    if isinstance(lengths, Array) and lengths.dtype == "i32":
+        # The places of NeedsParts; lengths are i64.
+        return indexing.take_at(x, [lengths if d == time else build.iota(lengths.shape, "i64", d) for d in (0, 1)])
+    if x.rank < 2 or {time, batch} != {0, 1} or tuple(lengths.shape) != (x.shape[batch],):
+        shape = list(lengths.shape)
+        node.contradicts(f"lengths {shape}, and axes {time} and {batch}, do not fit an array {list(x.shape)}")
+    if isinstance(lengths, Array):
+        # Indices are in memory before the kernel that reads at them.
+        raise NeedsParts(1, lambda given: [_reversed(given, x.shape[:2], time)])
+    return indexing.reverse_sequences(x, integers(node, 1), time, batch)
+
+
+def _reversed(lengths: Array, shape: Sequence[int], time: int) -> Array:
+    """The places in time from which the sequences of a batch take their elements."""
+    # The place of one more element than there are is out of range, and an i32.
+    least = build.minimum(build.cast(lengths, "i64"), scalar(shape[time] + 1, "i64"))
+    count, place = build.expand_dims(least, time), build.iota(shape, "i64", time)
+    return build.cast(build.where(place < count, count - 1 - place, place), "i32")

@@ -310,6 +310,28 @@ def test_models_of_onnx(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     library.function("destroy")(handle)
 
 
+def test_models_of_onnx_at_ranges(tmp_path: Path) -> None:
+    """Extents of one name are one size, which calls give."""
+    onnx = pytest.importorskip("onnx")
+    require_compiler()
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    m (float[n, k] x, float[n] z) => (float[n] y) { s = ReduceMax <axes = [1], keepdims = 0> (x) y = Add (s, z) }"""
+    model, spec, folder = tmp_path / "m.onnx", tmp_path / "spec.toml", tmp_path / "dist"
+    model.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    spec.write_text('name = "open"\nlevels = ["host"]\ntuning = { measure = false }\n')
+    assert lib.main(["build", str(spec), "--from", str(model), "--shape", "n=1..6,k=2..8/2", "-o", str(folder)]) == 0
+    library = Loaded.of(folder, "open")
+    handle, random = library.create(), np.random.default_rng(1)
+    for n, k in ((1, 2), (6, 8), (5, 4)):
+        x, z = (placed(random.normal(size=shape).astype(np.float32)) for shape in ((n, k), (n,)))
+        y = poisoned((n,))
+        assert library.call("reducemax_add", handle, [n, k], [x, z, y]) == 0
+        np.testing.assert_allclose(y, x.max(1) + z, rtol=1e-6)
+    for sizes in ([7, 2], [1, 3]):
+        assert library.call("reducemax_add", handle, sizes, [x, z, y]) != 0
+    library.function("destroy")(handle)
+
+
 def test_kernels_of_models(tmp_path: Path) -> None:
     """Kernels with fixed sizes are operators without size arguments; equal ones are one operator."""
     require_compiler()

@@ -11,7 +11,7 @@ onnx = pytest.importorskip("onnx", reason="needs onnx")
 
 from onnx import ModelProto, numpy_helper, parser
 
-from pdojo.errors import IndexOutOfRange
+from pdojo.errors import IndexOutOfRange, UsageError
 from pdojo.onnx import load
 from pdojo.onnx.reference import reference
 
@@ -156,3 +156,62 @@ def test_a_cache_is_written_from_starts_that_are_inputs(mode: str) -> None:
         assert check(proto, floats(2, 3, 8, 4), floats(2, 3, 2, 4), np.array(starts)) == ["tensorscatter"]
     with pytest.raises(IndexOutOfRange, match=r"the index -1 at \[1\]; its indices run from 0 to"):
         load(proto).compile(tune="none")(floats(2, 3, 8, 4), floats(2, 3, 2, 4), np.array([0, -1]))
+
+
+LENGTHS = "m (float[%s, 3] x, int64[%s] l) => (y) { y = ReverseSequence <time_axis = %d, batch_axis = %d> (x, l) }"
+ANGLES = """
+m (float[2, 5, 16] x, int64[2, 1] start) => (float[2, 5, 16] y) {
+  p = Add (start, steps)
+  y = RotaryEmbedding <num_heads = 2> (x, cos, sin, p)
+}
+"""
+
+
+@pytest.mark.parametrize(("shape", "batch"), [("6, 4", 1), ("4, 6", 0)])
+def test_lengths_of_sequences_that_are_inputs(shape: str, batch: int) -> None:
+    proto = model_of(LENGTHS % (shape, 4, 1 - batch, batch))
+    x = floats(6, 4, 3) if batch else floats(4, 6, 3)
+    for lengths in ([1, 6, 3, 2], [6, 0, 5, 4]):
+        assert check(proto, x, np.array(lengths)) == ["part", "reversesequence"]
+    for long in (7, 2**32 + 2):
+        with pytest.raises(IndexOutOfRange):
+            load(proto).interpret(x, np.array([1, long, 3, 2]))
+    with pytest.raises(UsageError, match=r"rank|do not fit"):
+        load(model_of(LENGTHS % (shape, shape, 1 - batch, batch))).interpret(x, np.ones(x.shape[:2], np.int64))
+
+
+def test_positions_that_are_computed() -> None:
+    proto = model_of(ANGLES.strip(), steps=np.arange(5), cos=np.cos(floats(40, 4)), sin=np.sin(floats(40, 4)))
+    proto.opset_import[0].version = 23
+    for start in ([[0], [35]], [[17], [3]]):
+        assert check(proto, floats(2, 5, 16), np.array(start)) == ["add", "rotaryembedding"]
+
+
+@pytest.mark.parametrize("upper", [0, 1])
+def test_a_diagonal_that_is_an_input(upper: int) -> None:
+    """Its value is data: one kernel for all, also for those far outside."""
+    proto = model_of(f"m (float[3, 5] x, int64 k) => (float[3, 5] y) {{ y = Trilu <upper = {upper}> (x, k) }}")
+    for k in (0, 2, -1, 5, -3, 9, -9, 2**62, -(2**62)):
+        assert check(proto, floats(3, 5), np.array(k)) == ["trilu"]
+
+
+def test_a_padding_that_is_an_input() -> None:
+    text = "m (float[3, 5] x, float v) => (float[a, b] y) { n = Neg (v) y = Pad (x, w, n) }"
+    for value in (0.5, -np.inf):
+        assert check(model_of(text, w=np.array([1, 0, 0, 2])), floats(3, 5), np.float32(value)) == ["neg_pad"]
+
+
+def test_caches_have_one_plan_for_batches_and_lengths() -> None:
+    proto = model_of("""
+    m (float[b, 3, 8, 4] x, float[b, 3, q, 4] u, int64[b] i) => (float[b, 3, 8, 4] y, float[b, 3, 8, 4] z) {
+      y = TensorScatter (x, u, i)
+      z = TensorScatter <mode = "circular"> (x, u, i)
+    }
+    """)
+    proto.opset_import[0].version = 24
+    call, evaluator = load(proto).compile(tune="none"), reference(proto)
+    for batch, length in ((2, 2), (3, 3), (1, 1), (5, 4), (2, 5)):
+        given = {"x": floats(batch, 3, 8, 4), "u": floats(batch, 3, length, 4), "i": R.integers(0, 9 - length, batch)}
+        for found, wanted in zip(call(**given), evaluator.run(None, given), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    assert "one plan for B from 1 to 6, Q from 1 to 6" in str(call.explain(**given))

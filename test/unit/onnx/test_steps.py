@@ -606,6 +606,14 @@ def test_an_explanation_has_all_parts_in_their_order() -> None:
     assert (len(plain.kernels), plain.steps, len(plain.parts)) == (1, (), 1)
 
 
+def test_indices_computed_from_numbers_are_in_kernels() -> None:
+    text, arrays = CASES["a pitch"]
+    explained = load(model_of(text)).compile(tune="none").explain(*arrays[0])
+    assert not explained.steps
+    names = [kernel.sym_name.data for kernel in explained.kernels]
+    assert names == ["matmul_sigmoid", "argmax", "add_clip", "gatherelements_reducemean", "gather_mul_reducemean_div"]
+
+
 def test_kernels_of_a_model_with_steps() -> None:
     names = [kernel.sym_name.data for kernel in load(model_of(BRANCH)).kernels(f32(2, 3))]
     assert len(names) == 3, names

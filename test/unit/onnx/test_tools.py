@@ -11,6 +11,8 @@ onnx = pytest.importorskip("onnx", reason="needs onnx")
 from pdojo_tools.run import main as run
 from pdojo_tools.tune import main as tune
 
+from pdojo.errors import UsageError
+
 TEXT = """
 <ir_version: 8, opset_import: ["" : 17]>
 small (float[batch, 16] x, float[16, 8] w) => (float[batch, 8] y) {
@@ -101,6 +103,44 @@ def test_the_kernels_of_a_model_are_tuned(
     assert (tmp_path / "best.trace").exists()
 
 
+def test_kernels_for_ranges(model: str, tmp_path: Path) -> None:
+    from pdojo_tools.onnx_models import kernels_of
+
+    ((title, kernel),) = kernels_of(model, "batch=2..28/4")
+    assert title == "small:0:matmul_relu"
+    assert [*kernel.known_sizes()["BATCH"].values] == [4, 8, 12, 16, 20, 24, 28]
+    ((_, same),), ((_, one),) = kernels_of(model, "x=2..9x16"), kernels_of(model, "batch=5..5")
+    assert ([*same.known_sizes()], [*one.known_sizes()]) == (["BATCH"], [])
+    path = written(tmp_path, "m (float[-1, k] x, float[-1, k] z) => (float[a, b] y) { y = Concat <axis = 0> (x, z) }")
+    ((_, joined),) = kernels_of(path, "x=1..8x3..4,z=1..8x3..4")
+    assert [*joined.known_sizes()] == ["N0", "K", "N2"], "unnamed extents have sizes of their own"
+    path = written(tmp_path, "m (float[n, 4] x, int64[r] s) => (float[a, b] y) { r = Reshape (x, s) y = Relu (r) }")
+    with pytest.raises(UsageError, match=r"node 'r' \(Reshape\) needs the value of input 's', whose extents are"):
+        kernels_of(path, "n=2..8,r=1..2")
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ("n=1..8", "whether N <= 4 depends on the size N, from 1 to 8; choose narrower ranges, or numbers"),
+        ("n=9..2", "the range 9..2 has no values"),
+        ("n=0..0", "the range 0..0 has no values"),
+        ("n=1..8/3", "'1..8/3' ends at 8, which is no multiple of 3"),
+        ("n=1..8,x=1..9x2", "--shape makes extent 'n' both 1..8 and 1..9"),
+        ("x=1..8x1..2", "input 'x' is nx2: axis 1 has 2 elements, not 1..2"),
+        ("n=..8", "'n=..8' is no size of a model; write NAME=NUMBER"),
+    ],
+)
+def test_wrong_ranges_are_refused(shape: str, message: str, tmp_path: Path) -> None:
+    from pdojo_tools.onnx_models import kernels_of
+
+    text = "m (float[n, 2] x) => (float[a, 2] y) { %s y = Slice (x, s, e, s) }"
+    constants = "s = Constant <value = int64[1] {0}> () e = Constant <value = int64[1] {4}> ()"
+    with pytest.raises(UsageError) as error:
+        kernels_of(written(tmp_path, text % constants), shape)
+    assert message in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -116,6 +156,7 @@ def test_the_kernels_of_a_model_are_tuned(
         (["--shape", "x=4x17"], "input 'x' is batchx16: axis 1 has 16 elements, not 17"),
         (["--shape", "batch=2,x=4x16"], "--shape makes extent 'batch' both 2 and 4"),
         (["--shape", "batch=2,batch=2"], "--shape gives 'batch' twice"),
+        (["--shape", "batch=2..4"], "--shape gives input 'x' the range 2..4; a model runs at numbers"),
         (["--shape", "batch=2x2"], "model 'small' has no extent or input 'batch'; "),
         (["--trace", "x.trace"], "--trace is for kernels; "),
         (["--machine", "snitch"], "models run on this processor, and snitch is of another kind"),
