@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pdojo.backends.common.addresses import bind
@@ -34,6 +34,8 @@ class NestWalk(ABC):
         self.extents = extents
         """Extents of the open scopes, keyed by depth."""
         self._bounds: dict[Scope, LoopBounds] = {}
+        self._holding: list[Expr] = []
+        """The constraints that hold where code is appended, because branches around it check them."""
 
     # Methods that a backend implements
 
@@ -69,8 +71,12 @@ class NestWalk(ABC):
         self.known[scope.depth] = value
 
     def bounds(self, scope: Scope) -> LoopBounds:
-        """The guard of a scope, sorted by the place where each constraint is checked."""
-        return loop_bounds(scope, self.extents)
+        """The guard of a scope, sorted by the place where each constraint is checked.
+
+        A scope is skipped if none of its statements runs for the sizes of a call.
+        """
+        found = loop_bounds(scope, self.extents)
+        return replace(found, outer=tuple(dict.fromkeys((*_needed_sizes(scope), *found.outer))))
 
     # The walk
 
@@ -112,13 +118,15 @@ class NestWalk(ABC):
     def guarded(self, constraints: Sequence[Expr]) -> Generator[bool]:
         """A context in which appended code runs only if `e >= 0` holds for all constraints; yields False if never."""
         bound = [bind(c, self.known, self.extents) for c in constraints]
-        outcomes = [decided(c, self.extents) for c in bound]
+        outcomes = [c in self._holding or decided(c, self.extents) for c in bound]
         undecided = [c for c, outcome in zip(bound, outcomes, strict=True) if outcome is None]
         if False in outcomes or not undecided:
             yield False not in outcomes
             return
+        self._holding += undecided
         with self.restricted(undecided):
             yield True
+        del self._holding[-len(undecided) :]
 
     def restricted(self, constraints: Sequence[Expr]) -> AbstractContextManager[object]:
         """A context in which appended code runs only if all constraints, which are not constant, hold."""
@@ -207,6 +215,13 @@ def _is_high(constraint: Expr, depth: int) -> bool:
     return factor < 0 and not (constraint - var(depth) * factor).uses(depth)
 
 
+def _needed_sizes(scope: Scope) -> list[Expr]:
+    """Constraints on sizes that hold if any statement of a scope runs, but for those that end its loop at once."""
+    ends = [] if scope.mapping is Mapping.SEQUENTIAL else [*scope.guard]
+    found = _around(scope, [*ends, *_needed_inside(scope)])
+    return [constraint for constraint in found if sizes_in([constraint]) and not constraint.variables()]
+
+
 def _needed_inside(scope: Scope) -> list[Expr]:
     """Constraints on a scope's iterations that hold if any statement inside runs (not all of them)."""
     if any(isinstance(child, Leaf) for child in scope.children):
@@ -217,16 +232,14 @@ def _needed_inside(scope: Scope) -> list[Expr]:
 
 def _needed_around(child: Node) -> list[Expr]:
     """Constraints on the iterations around a node that hold if any statement inside runs (not all of them)."""
-    found: list[Expr] = []
-    if isinstance(child, Leaf):
-        return found
-    for constraint in (*child.guard, *_needed_inside(child)):
-        factor = constraint.coefficient(child.depth)
-        rest = constraint - var(child.depth) * factor
-        if not rest.uses(child.depth):
-            # Some iteration of the child meets it only if the best one does.
-            found.append(rest + max(0, factor) * (child.extent - 1))
-    return found
+    return [] if isinstance(child, Leaf) else _around(child, [*child.guard, *_needed_inside(child)])
+
+
+def _around(scope: Scope, constraints: Sequence[Expr]) -> list[Expr]:
+    """What constraints on a scope's iterations mean for those around it: the best one meets them if any does."""
+    rows = [(c, c.coefficient(scope.depth)) for c in constraints]
+    rests = [(c - var(scope.depth) * factor, factor) for c, factor in rows]
+    return [rest + max(0, factor) * (scope.extent - 1) for rest, factor in rests if not rest.uses(scope.depth)]
 
 
 def decided(constraint: Expr, extents: Sequence[int]) -> bool | None:

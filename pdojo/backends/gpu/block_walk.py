@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Generic, TypeVar
 
-from pdojo.backends.common.walk import LoopBounds, NestWalk
+from pdojo.backends.common.walk import LoopBounds, NestWalk, loop_bounds
 from pdojo.backends.gpu.barriers import Synchronisation
 from pdojo.backends.gpu.launches import Launch
 from pdojo.dialect.affine import Expr
@@ -64,8 +64,11 @@ class BlockWalk(NestWalk, Generic[ConditionT]):
     # The walk
 
     def bounds(self, scope: Scope) -> LoopBounds:
-        """The guard of a scope; around a barrier, constraints on the thread do not bound the loop."""
-        found = super().bounds(scope)
+        """The guard of a scope; around a barrier, constraints on the thread do not bound the loop.
+
+        No scope is skipped, as waits count the groups of copies that are committed in it.
+        """
+        found = loop_bounds(scope, self.extents)
         if scope not in self.held:
             return found
         outer, lows, highs, inner, own = (

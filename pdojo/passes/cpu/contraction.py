@@ -112,16 +112,32 @@ def _tile(builder: PassBuilder, identifier: str, plan: BlockPlan) -> None:
 
 
 def _pieces(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan, why: str) -> list[str]:
-    """Cut the columns, at `depth`, into whole panels and rests of at most as many vectors as a block has, or two."""
+    """Cut the columns, at `depth`, into whole panels and rests of at most as many vectors as a block has, or two.
+
+    Columns whose number depends on sizes become panels of half as many vectors each time, and less than a vector.
+    """
     width = plan.lanes * plan.vectors
     if run_time_extent(builder.loop(identifier, depth)) is not None:
-        return _cut_tiles(builder, identifier, depth, (width, plan.lanes), why)
+        return _cut_tiles(builder, identifier, depth, [plan.lanes * n for n in _halves(plan.vectors)], why)
     pieces = _cut(builder, identifier, depth, width, least_rest(builder, identifier, depth, plan), why)
     rest = builder.loop(pieces[-1], depth).extent
     beyond = (-(-rest // plan.lanes) - max(2, plan.vectors)) * plan.lanes
     if rest % width and beyond > 0:
         pieces[-1:] = [s for part in peel(builder, pieces[-1:], depth, beyond, why) for s in part]
     return pieces
+
+
+def _halves(number: int) -> list[int]:
+    """A number and its halves, rounded down, to 1."""
+    return [number >> times for times in range(number.bit_length())]
+
+
+def _vectors_of(columns: Scope, plan: BlockPlan) -> int:
+    """The vectors of a block whose panels are all columns of a piece, or of one block for the whole piece."""
+    if run_time_extent(columns) is not None:
+        return next((n for n in _halves(plan.vectors) if is_whole(columns, plan.lanes * n)), 1)
+    width = plan.lanes * plan.vectors
+    return plan.vectors if is_whole(columns, width) and columns.extent > width else -(-columns.extent // plan.lanes)
 
 
 def _is_flat(builder: PassBuilder, identifier: str, plan: BlockPlan) -> bool:
@@ -195,15 +211,14 @@ def _columns(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan,
 
     The panels are packed one by one, or all before the first one is used if `whole`.
     """
-    extent = builder.loop(identifier, depth).extent
-    width, height = plan.lanes * plan.vectors, plan.height
-    tiled = is_whole(builder.loop(identifier, depth), width) and extent > width
+    columns, height = builder.loop(identifier, depth), plan.height
+    vectors, is_open = _vectors_of(columns, plan), run_time_extent(columns) is not None
+    width = plan.lanes * vectors
+    tiled = is_whole(columns, width) and (columns.extent > width or is_open)
     if tiled:
-        builder.make("tile_scope", builder.loop(identifier, depth), why, size=width)
-    else:
-        vectors = -(-extent // plan.lanes)
-        masked = not is_whole(builder.loop(identifier, depth), plan.lanes)
-        height = tallest(builder.game.machine, vectors, masked=masked)
+        builder.make("tile_scope", columns, why, size=width)
+    if not tiled or vectors != plan.vectors:
+        height = tallest(builder.game.machine, vectors, masked=not is_whole(columns, plan.lanes))
     inner = depth + tiled
     builder.make("tile_scope", builder.loop(identifier, inner), f"vectors of {plan.lanes} lanes", size=plan.lanes)
     for position in (inner + 1, inner):
@@ -211,7 +226,8 @@ def _columns(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan,
     _pack(builder, identifier, inner, plan, whole=whole)
     _pack_rows(builder, identifier, inner, plan)
     if run_time_extent(builder.loop(identifier, inner)) is not None:
-        heights = [height, height // 2]
+        # Rests of a power of two have blocks of half as many rows each time, and no others.
+        heights = _halves(height if vectors == plan.vectors else 1 << height.bit_length() - 1)[:3]
         for piece in _cut_tiles(builder, identifier, inner, heights, why):
             _block(builder, piece, inner, _height_of(builder.loop(piece, inner), heights), why)
         return

@@ -149,28 +149,53 @@ def vectorize_statement(builder: PassBuilder, identifier: str) -> None:
 
 
 def _share_accumulator(builder: PassBuilder, identifier: str, lanes: int) -> bool:
-    """Sum up a row of a medium number of vectors and its rest in one vector of partial results.
+    """Sum up a row of a medium number of vectors, or of an extent that depends on sizes, and its rest in one place.
 
     Returns False for other rows, and if a move is refused.
     """
     scope = _parent(builder, identifier)
+    if not _reduces(builder.leaf(identifier)):
+        return False
+    if run_time_extent(scope) is not None:
+        size = _group(scope.extent, lanes)
+        return size > 0 and not is_whole(scope, size) and builder.transact(lambda: _collect(builder, identifier, size))
     whole = _whole(scope.extent, lanes)
-    is_fixed = whole and run_time_extent(scope) is None
-    if not is_fixed or scope.extent > MEDIUM * lanes or not _reduces(builder.leaf(identifier)):
+    if not whole or scope.extent > MEDIUM * lanes:
         return False
     return builder.transact(lambda: _accumulate(builder, identifier, lanes, whole))
 
 
+def _collect(builder: PassBuilder, identifier: str, size: int) -> None:
+    """Split a sum into `size` partial results, which the terms after the last whole group take, too."""
+    terms, others = _split(builder, identifier, size, "partial results, for the rest of the row, too")
+    builder.make("collapse_scopes", builder.leaf(terms).chain[-2], "terms in one row again")
+    before = {leaf.id for leaf in builder.nest.leaves}
+    builder.make(
+        "peel_scope", _parent(builder, terms), "whole vectors without masks; the rest by itself", multiple=size
+    )
+    rest = [leaf.id for leaf in builder.nest.leaves if leaf.id not in before]
+    lanes = fitting_lanes(builder, builder.leaf(terms), size)
+    assert lanes is not None
+    _tile_and_vectorize(builder, terms, lanes, size // lanes)
+    for part in (*others, *rest):
+        _tile_and_vectorize(builder, part, lanes, 1)
+
+
+def _split(builder: PassBuilder, identifier: str, size: int, why: str) -> tuple[str, list[str]]:
+    """Split a sum into partial results; returns the statement of its terms, and those before and after."""
+    before = {leaf.id for leaf in builder.nest.leaves}
+    result = builder.leaf(identifier).output.array.name
+    builder.make("split_reduction", _parent(builder, identifier), why, size=size)
+    parts = [leaf for leaf in builder.nest.leaves if leaf.id == identifier or leaf.id not in before]
+    (terms,) = (part.id for part in parts if part.accumulate is not None and part.output.array.name != result)
+    return terms, [part.id for part in parts if part.id != terms]
+
+
 def _accumulate(builder: PassBuilder, identifier: str, lanes: int, whole: int) -> None:
     """Split a sum into a vector of partial results, and peel off the vectors after `whole` terms."""
-    before, scope = {leaf.id for leaf in builder.nest.leaves}, _parent(builder, identifier)
-    result = builder.leaf(identifier).output.array.name
-    why = "one vector of partial results, for the rest of the row, too"
-    builder.make("split_reduction", scope, why, size=lanes)
-    parts = [leaf for leaf in builder.nest.leaves if leaf.id == identifier or leaf.id not in before]
-    for part in parts:
-        builder.make("vectorize", _parent(builder, part.id), f"vectors of {lanes} lanes")
-    (terms,) = (part.id for part in parts if part.accumulate is not None and part.output.array.name != result)
+    terms, others = _split(builder, identifier, lanes, "one vector of partial results, for the rest of the row, too")
+    for part in (*others, terms):
+        builder.make("vectorize", _parent(builder, part), f"vectors of {lanes} lanes")
     loop = builder.leaf(terms).chain[-2]
     builder.make("peel_scope", loop, "whole vectors without masks; the rest by itself", after=whole // lanes)
     if whole % (lanes * ACCUMULATORS) == 0 and whole > lanes * ACCUMULATORS:
