@@ -28,6 +28,9 @@ class NestWalk(ABC):
     dissolved: ClassVar[frozenset[Mapping]] = frozenset((Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.VECTOR))
     """Mappings whose scopes emit no loop if their extent is 1."""
 
+    skips: ClassVar[bool] = True
+    """Whether a scope is skipped if none of its statements runs for the sizes of a call."""
+
     def __init__(self, known: dict[int, int], extents: list[int]) -> None:
         self.known = known
         """Values of the induction variables that are constant at this point, keyed by depth."""
@@ -71,12 +74,10 @@ class NestWalk(ABC):
         self.known[scope.depth] = value
 
     def bounds(self, scope: Scope) -> LoopBounds:
-        """The guard of a scope, sorted by the place where each constraint is checked.
-
-        A scope is skipped if none of its statements runs for the sizes of a call.
-        """
+        """The guard of a scope, sorted by the place where each constraint is checked."""
         found = loop_bounds(scope, self.extents)
-        return replace(found, outer=tuple(dict.fromkeys((*_needed_sizes(scope), *found.outer))))
+        needed = _needed_sizes(scope) if self.skips else []
+        return replace(found, outer=tuple(dict.fromkeys((*needed, *found.outer))))
 
     # The walk
 

@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Generic, TypeVar
 
-from pdojo.backends.common.walk import LoopBounds, NestWalk, loop_bounds
+from pdojo.backends.common.walk import LoopBounds, NestWalk
 from pdojo.backends.gpu.barriers import Synchronisation
 from pdojo.backends.gpu.launches import Launch
 from pdojo.dialect.affine import Expr
@@ -36,6 +36,7 @@ def holding(barriers: Iterable[Node], roots: Iterable[Scope]) -> frozenset[Node]
 class BlockWalk(NestWalk, Generic[ConditionT]):
     """Visits the nodes of a block; subclasses define the synchronisation before a node, and spell conditions."""
 
+    skips = False  # Waits count the groups of copies that are committed in a scope.
     launch: Launch
     sync: Synchronisation
     wide: frozenset[Node]
@@ -64,11 +65,8 @@ class BlockWalk(NestWalk, Generic[ConditionT]):
     # The walk
 
     def bounds(self, scope: Scope) -> LoopBounds:
-        """The guard of a scope; around a barrier, constraints on the thread do not bound the loop.
-
-        No scope is skipped, as waits count the groups of copies that are committed in it.
-        """
-        found = loop_bounds(scope, self.extents)
+        """The guard of a scope; around a barrier, constraints on the thread do not bound the loop."""
+        found = super().bounds(scope)
         if scope not in self.held:
             return found
         outer, lows, highs, inner, own = (

@@ -100,3 +100,22 @@ def test_verification_finds_a_program_that_is_wrong_for_one_size() -> None:
     found = verify_moves(judged, limit=1 << 16)
     assert found.fault is not None
     assert "N = 40, M = 128" in found.said
+
+
+def test_blocks_of_rests_have_no_guards_inside() -> None:
+    """Columns of a product become panels of ever fewer whole vectors; only lanes of the last one are masked."""
+    kernel = workload("bmm:1..4x9..64x64x1..256").instantiate()
+    after = nest_of(make_moves(kernel, host(), "heuristic").after)
+    sums = [leaf for leaf in after.leaves if leaf.accumulate is not None]
+    assert len(sums) > 4
+    for leaf in sums:
+        block = [s for s in leaf.chain if s.mapping in (Mapping.UNROLL, Mapping.VECTOR)]
+        assert block
+        assert all(not scope.guard for scope in block[:-1])
+
+
+def test_a_row_and_its_rest_have_one_place_of_partial_results() -> None:
+    kernel = workload("softmax:1..64x1..512").instantiate()
+    after = nest_of(make_moves(kernel, host(), "heuristic").after)
+    for name in ("m", "s"):
+        assert len([leaf for leaf in after.writers[name] if leaf.accumulate is not None]) == 1
