@@ -24,7 +24,7 @@ def drop_idle_views(module: GraphModule) -> None:
         if not getattr(node.target, "is_view", False) or len(node.all_input_nodes) == 0:
             continue
         source = node.args[0]
-        if not isinstance(source, Node) or not _is_same(source.meta["val"], node.meta["val"]):
+        if not isinstance(source, Node) or not _is_same(source.meta.get("val"), node.meta.get("val")):
             continue
         if node in results:
             if source.op == "placeholder" or source in results:
