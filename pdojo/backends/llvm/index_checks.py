@@ -51,7 +51,7 @@ class _Limits(NamedTuple):
     """The place of the array's address among the numbers of a call."""
     outside: Callable[[int, int, int, int], int]
     """From an address, a number of elements, the least and the greatest index: whether one is not between them."""
-    count: int
+    elements: int
     least: int
     last: int
 

@@ -209,7 +209,8 @@ def test_caches_have_one_plan_for_batches_and_lengths() -> None:
     }
     """)
     proto.opset_import[0].version = 24
-    call, evaluator = load(proto).compile(tune="none"), reference(proto)
+    call = load(proto).compile(tune="none")
+    evaluator: Any = reference(proto)
     for batch, length in ((2, 2), (3, 3), (1, 1), (5, 4), (2, 5)):
         given = {"x": floats(batch, 3, 8, 4), "u": floats(batch, 3, length, 4), "i": R.integers(0, 9 - length, batch)}
         for found, wanted in zip(call(**given), evaluator.run(None, given), strict=True):
