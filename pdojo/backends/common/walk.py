@@ -237,7 +237,7 @@ def _needed_around(child: Node) -> list[Expr]:
 
 
 def _around(scope: Scope, constraints: Sequence[Expr]) -> list[Expr]:
-    """What constraints on a scope's iterations mean for those around it: the best one meets them if any does."""
+    """Constraints on the iterations around a scope, of those on its own: the best one meets them if any does."""
     rows = [(c, c.coefficient(scope.depth)) for c in constraints]
     rests = [(c - var(scope.depth) * factor, factor) for c, factor in rows]
     return [rest + max(0, factor) * (scope.extent - 1) for rest, factor in rests if not rest.uses(scope.depth)]
