@@ -9,7 +9,9 @@ from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
-from torch.fx.experimental.symbolic_shapes import statically_known_true, sym_eq
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+from pdojo.torch.linear_layers import are_equal
 
 
 def drop_idle_views(module: GraphModule) -> None:
@@ -21,7 +23,7 @@ def drop_idle_views(module: GraphModule) -> None:
     results = {*graph.output_node().all_input_nodes}
     replaced = False
     for node in list(graph.nodes):
-        if not getattr(node.target, "is_view", False) or len(node.all_input_nodes) == 0:
+        if not getattr(node.target, "is_view", False):
             continue
         source = node.args[0]
         if not isinstance(source, Node) or not _is_same(source.meta.get("val"), node.meta.get("val")):
@@ -41,8 +43,7 @@ def _is_same(one: Any, other: Any) -> bool:
     """Whether two examples are tensors with the same elements at the same places of memory."""
     if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor) or one.dtype != other.dtype:
         return False
-    if one.dim() != other.dim() or one.is_conj() != other.is_conj() or one.is_neg() != other.is_neg():
+    if one.is_conj() != other.is_conj() or one.is_neg() != other.is_neg():
         return False
-    rows = [(one.shape, other.shape), (one.stride(), other.stride())]
-    same = all(statically_known_true(sym_eq(a, b)) for mine, theirs in rows for a, b in zip(mine, theirs, strict=True))
-    return same and statically_known_true(sym_eq(one.storage_offset(), other.storage_offset()))
+    is_laid_out = are_equal(tuple(one.shape), tuple(other.shape)) and are_equal(one.stride(), other.stride())
+    return is_laid_out and statically_known_true(one.storage_offset() == other.storage_offset())

@@ -43,10 +43,10 @@ def _replace(product: Node, rows: Node, weight: Node, bias: Node | None) -> bool
     inner = [extent for extent in axes if not statically_known_true(extent == 1)][1:]
     shape = (*axes, *_shape(product)[1:])
     is_joined = any(isinstance(extent, torch.SymInt) for extent in inner)
-    if not is_joined or not _are_equal(_shape(x)[-1:], _shape(rows)[1:]):
+    if not is_joined or not are_equal(_shape(x)[-1:], _shape(rows)[1:]):
         return False
     users = list(product.users)
-    if not users or any(user.target not in _VIEWS or not _are_equal(_shape(user), shape) for user in users):
+    if not users or any(user.target not in _VIEWS or not are_equal(_shape(user), shape) for user in users):
         return False
     with product.graph.inserting_before(product):
         if weight.target in _TRANSPOSED and len(_shape(weight.args[0])) == 2:
@@ -65,6 +65,6 @@ def _shape(node: Any) -> tuple[Any, ...]:
     return tuple(node.meta["val"].shape)
 
 
-def _are_equal(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    """Whether two shapes are equal for all values of symbols."""
+def are_equal(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    """Whether two shapes, or strides, are equal for all values of symbols."""
     return len(one) == len(other) and all(statically_known_true(a == b) for a, b in zip(one, other, strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple, cast
@@ -17,7 +17,7 @@ from pdojo.dialect.indices import accepted, check_indices
 from pdojo.dialect.sizes import shape_for
 
 _MOST_SIZES = 64
-"""Most values of sizes whose limits are kept; the oldest go first."""
+"""Most values of sizes whose limits are kept."""
 _OUTSIDE = """
 define i32 @outside(ptr %indices, i64 %count, i64 %least, i64 %last) {{
 entry:
@@ -65,29 +65,24 @@ class IndexChecks:
         self._first = len(arguments)
         rows = [(place, p, p.indices) for place, p in enumerate(arguments) if p.indices is not None]
         self._arrays = [(place, p, indices) for place, p, indices in rows if indices.outside.is_checked]
-        self._known: dict[tuple[int, ...], list[_Limits]] = {}
-        """The limits, keyed by the numbers of a call after the addresses."""
+        self._limits = lru_cache(_MOST_SIZES)(self._limits_at)
 
     def __bool__(self) -> bool:
         return bool(self._arrays)
 
     def __call__(self, numbers: Sequence[int]) -> None:
         """Check the indices of a call by the addresses of its arrays and its sizes. Raises IndexOutOfRange."""
-        key = tuple(numbers[self._first :])
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._limits(self._values(numbers))
-            while len(self._known) > _MOST_SIZES:
-                del self._known[next(iter(self._known))]
-        for place, outside, count, least, last in known:
-            if outside(numbers[place], count, least, last):
+        for place, outside, elements, least, last in self._limits(tuple(numbers[self._first :])):
+            if outside(numbers[place], elements, least, last):
                 self._refuse(numbers)
 
     def _values(self, numbers: Sequence[int]) -> dict[str, int]:
-        return {size.name: value for size, value in zip(self._sizes, numbers[self._first :], strict=False)}
+        """The values of sizes, keyed by name, by the numbers of a call after the addresses."""
+        return {size.name: value for size, value in zip(self._sizes, numbers, strict=False)}
 
-    def _limits(self, sizes: Mapping[str, int]) -> list[_Limits]:
+    def _limits_at(self, numbers: tuple[int, ...]) -> list[_Limits]:
         found: list[_Limits] = []
+        sizes = self._values(numbers)
         for place, parameter, indices in self._arrays:
             shape = shape_for(parameter.extents, sizes) if parameter.extents else parameter.shape
             outside = _outside(INTERFACE[parameter.dtype].itemsize)
@@ -96,7 +91,7 @@ class IndexChecks:
 
     def _refuse(self, numbers: Sequence[int]) -> None:
         """Raise IndexOutOfRange for the first index that is out of range."""
-        sizes = self._values(numbers)
+        sizes = self._values(numbers[self._first :])
         for place, parameter, indices in self._arrays:
             check_indices(self._kernel, indices, view_at(numbers[place], parameter, sizes), sizes)
 

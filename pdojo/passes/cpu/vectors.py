@@ -158,14 +158,18 @@ def _share_accumulator(builder: PassBuilder, identifier: str, lanes: int) -> boo
         return False
     if run_time_extent(scope) is not None:
         size = _group(scope.extent, lanes)
-        return size > 0 and not is_whole(scope, size) and builder.transact(lambda: _collect(builder, identifier, size))
+        return (
+            size > 0
+            and not is_whole(scope, size)
+            and builder.transact(lambda: _collect(builder, identifier, lanes, size))
+        )
     whole = _whole(scope.extent, lanes)
     if not whole or scope.extent > MEDIUM * lanes:
         return False
     return builder.transact(lambda: _accumulate(builder, identifier, lanes, whole))
 
 
-def _collect(builder: PassBuilder, identifier: str, size: int) -> None:
+def _collect(builder: PassBuilder, identifier: str, lanes: int, size: int) -> None:
     """Split a sum into `size` partial results, which the terms after the last whole group take, too."""
     terms, others = _split(builder, identifier, size, "partial results, for the rest of the row, too")
     builder.make("collapse_scopes", builder.leaf(terms).chain[-2], "terms in one row again")
@@ -174,8 +178,6 @@ def _collect(builder: PassBuilder, identifier: str, size: int) -> None:
         "peel_scope", _parent(builder, terms), "whole vectors without masks; the rest by itself", multiple=size
     )
     rest = [leaf.id for leaf in builder.nest.leaves if leaf.id not in before]
-    lanes = fitting_lanes(builder, builder.leaf(terms), size)
-    assert lanes is not None
     _tile_and_vectorize(builder, terms, lanes, size // lanes)
     for part in (*others, *rest):
         _tile_and_vectorize(builder, part, lanes, 1)
