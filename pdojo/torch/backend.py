@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
-from torch._guards import TracingContext
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
@@ -26,10 +25,11 @@ from pdojo.model.compiled import CompiledModel
 from pdojo.model.model import Model
 from pdojo.model.sized_programs import NotCoveredError, SizedPrograms
 from pdojo.torch.checking import CheckedRegion
+from pdojo.torch.constants import constant_positions
 from pdojo.torch.decompositions import decompositions
 from pdojo.torch.fallbacks import FallbackWarning, warn_of_failure
 from pdojo.torch.idle_views import drop_idle_views
-from pdojo.torch.in_place import changed_inputs, write_in_place
+from pdojo.torch.in_place import write_in_place
 from pdojo.torch.linear_layers import keep_rows_apart
 from pdojo.torch.options import Options
 from pdojo.torch.planning import plan
@@ -70,13 +70,12 @@ def compiled_graph(
 
     def compiler(*, with_constants: bool) -> Callable[..., Any]:
         def compile_(graph: GraphModule, _: Sequence[Any]) -> CompiledGraph:
-            static = _static_positions() if with_constants and options.constants else ()
             gather_at_tensors(graph)
             keep_rows_apart(graph)
             drop_idle_views(graph)
             if with_constants:
                 write_in_place(graph)
-            return make(graph, options, static)
+            return make(graph, options, constant_positions(graph) if with_constants and options.constants else ())
 
         return compile_
 
@@ -264,18 +263,6 @@ class CompiledGraph:
 
 MakeGraph: TypeAlias = Callable[[GraphModule, Options, Sequence[int]], CompiledGraph]
 """From a graph, options and the positions of constants to a compiled graph."""
-
-
-def _static_positions() -> Sequence[int]:
-    """The positions of parameters and buffers among the inputs of the graph that is being compiled.
-
-    Those that the graph changes are none.
-    """
-    context = TracingContext.try_get()
-    if context is None or context.fw_metadata is None:
-        return ()
-    changed = changed_inputs()
-    return [position for position in context.fw_metadata.static_input_indices if position not in changed]
 
 
 def _has_symbols(module: GraphModule) -> bool:

@@ -23,6 +23,8 @@ MOST_INSTANCES = 4096
 """Most instances of an access that are enumerated; elements of a buffer with more instances are kept."""
 
 _Constants: TypeAlias = Mapping[int, int]
+_Condition: TypeAlias = tuple[tuple[int, ...], Expr]
+"""A factor for each dimension, and an expression of sizes: the products with a place, and it, add up to 0 or more."""
 _STATIC = (ScopeMapping.UNROLL, ScopeMapping.VECTOR)
 
 
@@ -43,6 +45,10 @@ class IdleLanes:
     nest: Nest
     _masked: dict[Buffer, bool] = field(default_factory=dict[Buffer, bool])
     _touched: dict[Buffer, _Touched | None] = field(default_factory=dict[Buffer, "_Touched | None"])
+    _required: dict[Buffer, frozenset[_Condition | None] | None] = field(
+        default_factory=dict[Buffer, "frozenset[_Condition] | None"]
+    )
+    """The conditions of places that all reads of a buffer have; None if there are no reads."""
 
     def touch(self, buffer: Buffer) -> bool:
         """Whether guards mask lanes of any access to a buffer."""
@@ -53,8 +59,10 @@ class IdleLanes:
     def may_be_written(self, access: Access, leaf: Leaf, known: _Constants) -> bool:
         """Whether each lane of a store is active, or stores to an element that no active lane of any access uses.
 
-        `known` has the values of the unrolled scopes' variables.
+        `known` has the values of the unrolled scopes' variables. A lane of the store is active.
         """
+        if self._is_unread(access, leaf):
+            return True
         buffer, lanes = access.array.buffer, leaf.chain[-1]
         if buffer not in self._touched:
             self._touched[buffer] = self._find(buffer)
@@ -79,6 +87,26 @@ class IdleLanes:
                 return False
         return True
 
+    def _is_unread(self, access: Access, leaf: Leaf) -> bool:
+        """Whether all reads have the guards that make lanes of a store idle, and so read no element of an idle lane.
+
+        The guards are compared as conditions of an element's place, whatever sizes they depend on.
+        """
+        buffer, lanes = access.array.buffer, leaf.chain[-1]
+        index, shape = physical_index(access, leaf.chain), physical_shape(self.nest, buffer)
+        ends = [(*each.bounds(leaf.extents), n) for each, n in zip(index, shape, strict=True) if each.uses(lanes.depth)]
+        if any(low < 0 or high >= extent for low, high, extent in ends):
+            return False
+        if buffer not in self._required:
+            # An accumulation brings nothing of an element to another one.
+            users = dict.fromkeys(user for user, _ in accesses_of(self.nest, buffer))
+            reads = [(user, read) for user in users for read in user.reads if read.array.buffer is buffer]
+            found = [{_of_place(g, physical_index(read, u.chain)) for g in u.guards} - {None} for u, read in reads]
+            self._required[buffer] = frozenset.intersection(*map(frozenset, found)) if found else None
+        required = self._required[buffer]
+        masks = [_of_place(guard, index) for guard in leaf.guards if guard.uses(lanes.depth)]
+        return required is None or required.issuperset(masks)
+
     def _find(self, buffer: Buffer) -> _Touched | None:
         accesses = [(leaf, physical_index(access, leaf.chain)) for leaf, access in accesses_of(self.nest, buffer)]
         dimensions = tuple(
@@ -95,6 +123,16 @@ class IdleLanes:
                     assert place is not None, "all variables are known"
                     places.add(place)
         return _Touched(physical_shape(self.nest, buffer), dimensions, frozenset(places))
+
+
+def _of_place(guard: Expr, index: Sequence[Expr]) -> _Condition | None:
+    """A guard as a condition of the place that is accessed; None if the place does not determine it."""
+    factors: list[int] = []
+    for place in index:
+        variable, step = next(((atom, c) for atom, c in place.terms if isinstance(atom, int)), (-1, 1))
+        factors.append(dict(guard.terms).get(variable, 0) // step)
+        guard -= place * factors[-1]
+    return None if guard.variables() else (tuple(factors), guard)
 
 
 def _is_masked(leaf: Leaf, access: Access) -> bool:

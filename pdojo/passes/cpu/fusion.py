@@ -176,18 +176,27 @@ def _split(builder: PassBuilder, identifier: str, depth: int, count: int, why: s
 
 
 def _recompute(builder: PassBuilder) -> None:
-    """Recompute cheap temporaries at each use if keeping them exceeds the core's caches."""
+    """Recompute cheap temporaries at each use if keeping them exceeds the core's caches, or if one sum reads them."""
     for leaf in list(builder.nest.leaves):
         name = leaf.output.array.name
-        if _is_cheap(builder, leaf) and _kept(builder, name) > builder.game.machine.private_cache // 2:
+        if _is_cheap(builder, leaf) and (
+            _kept(builder, name) > builder.game.machine.private_cache // 2 or _is_summed_in_parts(builder, name)
+        ):
             builder.transact(lambda leaf=leaf, name=name: recompute(builder, leaf, name))
+
+
+def _is_summed_in_parts(builder: PassBuilder, name: str) -> bool:
+    """Whether all readers of an array are parts of one sum, such as whole blocks and a rest: each reads its terms."""
+    readers = builder.nest.readers.get(name, [])
+    sums = {(reader.output.array.name, reader.accumulate) for reader in readers}
+    return len(readers) > 1 and len(sums) == 1 and readers[0].accumulate is not None
 
 
 def _is_cheap(builder: PassBuilder, leaf: Leaf) -> bool:
     """True for a temporary with one cheap writer that reads one input array and values of lower rank."""
     name = leaf.output.array.name
     reads = [i for i in leaf.inputs if isinstance(i, Access)]
-    large = [a for a in reads if len(a.array.shape) >= len(leaf.output.array.shape)]
+    large = list({(a.array.name, a.index): a for a in reads if len(a.array.shape) >= len(leaf.output.array.shape)}.values())
     return (
         leaf.accumulate is None
         and leaf.function in CHEAP
