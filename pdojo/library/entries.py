@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from math import prod
 
-from pdojo.backends.calling.arrays import parameters_at, parameters_of
+from pdojo.backends.calling.arrays import array_bytes, parameters_of
 from pdojo.backends.common.placement import plan_memory
 from pdojo.dialect.flow.program import Program
-from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
@@ -103,7 +101,7 @@ def _small(entries: Iterable[PlannedEntry], most_bytes: int | None) -> list[Plan
     """The entries. Raises UsageError if the arrays of one take more bytes."""
     found: list[PlannedEntry] = []
     for entry in entries:
-        size = array_bytes(entry.kernel, {size.name: size.low for size in entry.kernel.known_sizes().values()})
+        size = array_bytes(nest_of(entry.kernel), {size.name: size.low for size in entry.kernel.known_sizes().values()})
         if most_bytes is not None and size > most_bytes:
             raise UsageError(
                 f"the arrays of entry '{entry.name}' take {size / _GIB:.4g} GiB, and the check, which runs it, may use "
@@ -160,10 +158,10 @@ def _rows(spec: OperatorSpec, source: KernelSource) -> list[tuple[Sizes, bool]]:
 def _parts(kernel: KernelOp) -> Iterator[Sizes]:
     """Parts of the ranges of sizes that have programs of their own: those that are better there, or can be measured."""
     advised = advised_versions(kernel, host())
-    for nest in () if advised is None else advised.nests[:-1]:
+    for nest in () if advised is None else advised.nests:
         yield {size.name: size.values for size in nest.sizes.values()}
-    ranges = halved(kernel, lambda values: array_bytes(kernel, values) <= MEASURED)
-    if array_bytes(kernel, {name: each[-1] for name, each in ranges.items()}) <= MEASURED:
+    ranges = halved(kernel, lambda values: array_bytes(nest_of(kernel), values) <= MEASURED)
+    if array_bytes(nest_of(kernel), {name: each[-1] for name, each in ranges.items()}) <= MEASURED:
         yield ranges
 
 
@@ -205,12 +203,6 @@ def arrays_of(kernel: KernelOp) -> tuple[Array, ...]:
     return tuple(Array(p.name, p.dtype, tuple(extents) or p.shape, p.intent.value) for p, extents in rows)
 
 
-def array_bytes(kernel: KernelOp, values: Mapping[str, int]) -> int:
-    """Bytes of the interface arrays of a kernel for values of its sizes."""
-    parameters = parameters_at(parameters_of(nest_of(kernel)), values)
-    return sum(prod(p.shape) * byte_width(p.dtype) for p in parameters)
-
-
 def halved(kernel: KernelOp, fits: Callable[[Mapping[str, int]], bool]) -> dict[str, range]:
     """The ranges of a kernel's sizes, the widest halved until the greatest values fit, or none has two values."""
     ranges = {size.name: size.values for size in kernel.known_sizes().values()}
@@ -224,7 +216,7 @@ def halved(kernel: KernelOp, fits: Callable[[Mapping[str, int]], bool]) -> dict[
 
 def whole_bytes(kernel: KernelOp) -> int:
     """Bytes of the interface arrays of a kernel at its greatest sizes."""
-    return array_bytes(kernel, {size.name: size.high for size in kernel.known_sizes().values()})
+    return array_bytes(nest_of(kernel), {size.name: size.high for size in kernel.known_sizes().values()})
 
 
 def _of_models(models: Iterable[tuple[str, KernelOp]], taken: set[str]) -> Iterator[PlannedEntry]:

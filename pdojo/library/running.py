@@ -19,7 +19,7 @@ from secrets import randbits
 
 import numpy as np
 
-from pdojo.backends.calling.arrays import Parameter
+from pdojo.backends.calling.arrays import Parameter, array_bytes
 from pdojo.backends.measure.arrays import poison
 from pdojo.backends.measure.guarded import GuardedArray, GuardPlacement
 from pdojo.dialect.affine import Size
@@ -31,7 +31,7 @@ from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.dialect.sizes import probes, spelled
 from pdojo.dialect.view.build import nest_of
 from pdojo.library.client.runtime import Library
-from pdojo.library.entries import array_bytes, halved
+from pdojo.library.entries import halved
 from pdojo.library.expected import Content, Expected
 from pdojo.library.manifest import Entry, Manifest, is_open
 from pdojo.library.plain import plain_kernel
@@ -91,7 +91,7 @@ def called_sizes(entry: Entry, plain: KernelOp) -> list[dict[str, int]]:
 
     def is_small(values: Mapping[str, int]) -> bool:
         kernel = bound(plain, values)
-        return array_bytes(kernel, {}) <= MOST_BYTES and count_instances(nest_of(kernel)) <= MOST_INSTANCES
+        return array_bytes(nest_of(kernel), {}) <= MOST_BYTES and count_instances(nest_of(kernel)) <= MOST_INSTANCES
 
     ranges = halved(plain, is_small)
     random = Random(entry.name)

@@ -15,13 +15,13 @@ from pdojo.passes.registry import kind_of_machine
 def advised_versions(kernel: KernelOp, machine: Machine) -> Versions | None:
     """The versions of a kernel; None if one program is enough.
 
-    Each is the kernel itself for a part of the ranges of its sizes, the last one for all of them.
+    Each is the kernel itself for a part of the ranges of its sizes.
     """
     advise = kind_of_machine(machine).versions
-    parts = advise()(kernel) if advise is not None and kernel.known_sizes() else []
+    parts = advise()(kernel, machine) if advise is not None and kernel.known_sizes() else []
     if not parts:
         return None
-    versions = [narrowed(kernel, part) for part in (*parts, {})]
+    versions = [narrowed(kernel, part) for part in parts]
     for number, version in enumerate(versions, 1):
         version.sym_name = StringAttr(f"{kernel.sym_name.data}_{number}")
     return Versions(kernel.sym_name.data, tuple(map(nest_of, versions)))

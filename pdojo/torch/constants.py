@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from torch._guards import TracingContext
 from torch.fx import GraphModule, Node
 

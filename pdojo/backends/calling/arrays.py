@@ -15,6 +15,7 @@ from pdojo.backends.calling.strided import complete, misfit, placed, share_memor
 from pdojo.backends.calling.tensors import array_of, dtype_of, is_tensor, tensor_of
 from pdojo.dialect.affine import Expr, IndexArray
 from pdojo.dialect.attributes import Intent
+from pdojo.dialect.functions import byte_width
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.dialect.sizes import shape_for, with_sizes
 from pdojo.dialect.strides import Strides
@@ -88,6 +89,11 @@ def parameters_at(parameters: Sequence[Parameter], sizes: Mapping[str, int]) -> 
         p if p.indices is None else replace(p, indices=replace(p.indices, last=with_sizes(p.indices.last, sizes)))
         for p in found
     ]
+
+
+def array_bytes(nest: Nest, sizes: Mapping[str, int]) -> int:
+    """Bytes of the interface arrays of a kernel for values of its sizes."""
+    return sum(prod(p.shape) * byte_width(p.dtype) for p in parameters_at(parameters_of(nest), sizes))
 
 
 def aligned_empty(shape: Sequence[int], dtype: np.dtype[Any], alignment: int = ALIGNMENT) -> NDArray[Any]:

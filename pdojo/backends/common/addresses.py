@@ -12,7 +12,13 @@ from pdojo.dialect.functions import byte_width
 from pdojo.dialect.lookups import along, lookups_in
 from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Access, Buffer, Nest, Scope
-from pdojo.dialect.view.storage import granule_numbers, open_strides, physical_index, physical_shape, stride_symbol
+from pdojo.dialect.view.storage import (
+    divisor_of,
+    granule_numbers,
+    physical_index,
+    physical_shape,
+    stride_symbol,
+)
 from pdojo.errors import LoweringError
 
 
@@ -87,18 +93,7 @@ class Scaled:
     @property
     def divisor(self) -> int:
         """A number that certainly divides the distance."""
-        return self.factor * prod(map(_divisor_of, self.extents))
-
-
-def _divisor_of(extent: Expr) -> int:
-    return gcd(extent.constant, *(c for _, c in extent.terms))
-
-
-def stride_divisors(buffer: Buffer) -> list[int]:
-    """Numbers that divide the strides, in elements, of the outer dimensions whose strides depend on sizes."""
-    if buffer.strides:
-        return [1 if stride is None else stride for stride in buffer.strides]
-    return [prod(map(_divisor_of, buffer.sized[d + 1 :])) for d in range(open_strides(buffer))]
+        return self.factor * prod(map(divisor_of, self.extents))
 
 
 @dataclass(frozen=True, slots=True)

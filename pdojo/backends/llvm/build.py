@@ -103,7 +103,7 @@ def build(source: KernelIR, effort: Effort = "full") -> Native:
     machine = source.processor.target_machine(effort)
     module = optimize.parse(source.text)
     optimize.run_passes(module, machine, effort)
-    engine = llvm.create_mcjit_compiler(module, machine)
+    engine = optimize.engine(module, machine)
     if source.parallel:
         library = runtime()
         # Passes may have removed dead code that called the runtime or used tiles.

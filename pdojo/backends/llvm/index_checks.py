@@ -8,8 +8,6 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple, cast
 
-import llvmlite.binding as llvm
-
 from pdojo.backends.calling.arrays import INTERFACE, Parameter, view_at
 from pdojo.backends.llvm import optimize
 from pdojo.dialect.affine import Size
@@ -104,7 +102,7 @@ def _outside(size: int) -> Callable[[int, int, int, int], int]:
     widened = f"sext {kind} %element to i64" if size < 8 else f"freeze {kind} %element"
     module = optimize.parse(_OUTSIDE.format(type=kind, widened=widened))
     optimize.run_passes(module, machine, "full")
-    engine = llvm.create_mcjit_compiler(module, machine)
+    engine = optimize.engine(module, machine)
     engine.finalize_object()
     signature = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_int64] * 3)
     function: Any = signature(engine.get_function_address("outside"))

@@ -88,9 +88,8 @@ def load(code: ObjectCode) -> LoadedObject:
         for name in FUNCTIONS:
             llvm.add_symbol(name, library.address(name))
     host: Processor = processor()
-    engine = llvm.create_mcjit_compiler(
-        llvm.parse_assembly(f'target triple = "{host.triple}"'), host.target_machine("search")
-    )
+    module = llvm.parse_assembly(f'target triple = "{host.triple}"')
+    engine = optimize.engine(module, host.target_machine("search"))
     engine.add_object_file(llvm.ObjectFileRef.from_data(code.code))
     engine.finalize_object()
     return LoadedObject(code, engine.get_function_address(code.name), engine)

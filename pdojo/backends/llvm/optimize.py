@@ -50,16 +50,24 @@ class Processor:
     def target_machine(self, effort: Effort, *, jit: bool = True) -> llvm.TargetMachine:
         """LLVM's target machine, for code in this process (`jit`) or for position-independent object files."""
         target = llvm.Target.from_triple(self.triple)
+        # Code and constants are near each other (`engine`). LLVM's model for code in this process needs a register for
+        # the address of each constant, and loops with many of them load them in every iteration.
+        is_near = not jit or self.architecture == "x86_64"
         unused = [f"-{feature}" for feature in _UNUSED.get(self.architecture, ())]
         return target.create_target_machine(
             cpu=self.name,
             features=",".join(filter(None, [self.features, *unused])),
             opt=3 if effort == "full" else 2,
-            reloc="default" if jit else "pic",
-            codemodel="jitdefault" if jit else "default",
+            reloc="pic" if is_near else "default",
+            codemodel="small" if is_near else "jitdefault",
             jit=jit,
             abiname=_ABI.get(self.architecture, ""),
         )
+
+
+def engine(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> llvm.ExecutionEngine:
+    """LLVM's engine, which puts all sections of a module next to each other."""
+    return llvm.create_mcjit_compiler(module, machine, use_lmm=True)
 
 
 def architecture_of(triple: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, cast
 
-from pdojo.backends.common.addresses import address_of, bind, known_alignment, stride_divisors
+from pdojo.backends.common.addresses import address_of, bind, known_alignment
 from pdojo.backends.common.walk import lanes_together
 from pdojo.backends.snitch.cells import WORD, is_contiguous
 from pdojo.backends.snitch.code import Register
@@ -19,6 +19,7 @@ from pdojo.dialect.rules.hardware_loops import exact_reciprocal, replicated_inpu
 from pdojo.dialect.rules.lanes import linear_address
 from pdojo.dialect.rules.streams import DIVISIONS
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Input, Leaf
+from pdojo.dialect.view.storage import physical_index, stride_divisors
 from pdojo.math.functions import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -62,8 +63,6 @@ def is_whole(access: Access, leaf: Leaf, alignment: Callable[[Buffer], int]) -> 
     buffer = access.array.buffer
     if buffer.swizzles or any(slots > 1 for slots in buffer.reuse):
         return False
-    from pdojo.dialect.view.storage import physical_index
-
     shape = [e if not r else leaf.chain[-1].extent for e, r in zip(buffer.shape, buffer.reuse, strict=True)]
     index, width, steps = physical_index(access, leaf.chain), byte_width(buffer.dtype), stride_divisors(buffer)
     outer = len(steps)

@@ -18,7 +18,7 @@ from pdojo.dialect.reason import Reason
 from pdojo.dialect.verification.statements import folded_lanes, swizzled_lanes
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
-from pdojo.dialect.view.storage import accesses_of, has_open_strides, physical_shape, slot_index
+from pdojo.dialect.view.storage import accesses_of, physical_shape, slot_index, stride_divisors
 from pdojo.errors import UnknownSize
 
 
@@ -127,8 +127,7 @@ def lane_problem(
         return problem
     if stride in WHOLE:
         if stride is Stride.CONTIGUOUS and machine.aligned_vectors:
-            address = linear_address([index[d] for d in ordered], [shape[d] for d in ordered])
-            return _misaligned(access, leaf, scope, address, machine)
+            return _misaligned(access, leaf, scope, [(index[d], shape[d]) for d in ordered], machine)
         return None
     described = f"{describe_access(access)} over {describe_scope(scope)}"
     if apart and (is_store or stride is Stride.IRREGULAR):
@@ -199,15 +198,15 @@ def vector_problem(access: Access, leaf: Leaf, machine: Machine) -> Reason | Non
     return lane_problem(access, leaf, lanes, machine)
 
 
-def _misaligned(access: Access, leaf: Leaf, lanes: Scope, address: Expr, machine: Machine) -> Reason | None:
-    """The reason why a vector at an address, in elements, is not aligned to its size; None if it is."""
+def _misaligned(
+    access: Access, leaf: Leaf, lanes: Scope, place: Sequence[tuple[Expr, int]], machine: Machine
+) -> Reason | None:
+    """The reason why a vector at a place, indices with extents in memory, is not aligned to its size; None if it is."""
     buffer = access.array.buffer
     if buffer.memory not in (Memory.HEAP, Memory.SHARED):
         return None
     width = byte_width(buffer.dtype)
-    size, base, known = lanes.extent * width, base_alignment(buffer), _divisor(buffer, address, lanes)
-    if has_open_strides(buffer):
-        known = width
+    size, base, known = lanes.extent * width, base_alignment(buffer), _divisor(buffer, place, lanes)
     if known % size == 0:
         return None
     text = f"{size} bytes of {describe_access(access)} must start at a multiple of {size} on {machine.name}"
@@ -218,6 +217,7 @@ def _misaligned(access: Access, leaf: Leaf, lanes: Scope, address: Expr, machine
         )
     origin = [0] * len(leaf.chain)
     steps = [[*origin[:d], 1, *origin[d + 1 :]] for d, s in enumerate(leaf.chain) if s is not lanes and s.extent > 1]
+    address = _linear(place)
     starts = ((iteration, address.evaluate(iteration) * width) for iteration in (origin, *steps))
     witness = ""
     # Sizes, and indices that callers give, have no numbers.
@@ -293,9 +293,9 @@ def known_alignment(access: Access, leaf: Leaf, lanes: Scope) -> int:
     single = next((d for d, slots in enumerate(buffer.reuse) if slots != 1), len(buffer.reuse))
     moved = any(e.uses(lanes.depth) for e in access.index[:single])
     private = single and any(s.mapping.is_threaded for s in leaf.chain)
-    if any(buffer.reuse[single:]) or moved or private or buffer.swizzles or has_open_strides(buffer):
+    if any(buffer.reuse[single:]) or moved or private or buffer.swizzles:
         return byte_width(buffer.dtype)
-    return _divisor(buffer, linear_address(access.index[single:], buffer.shape[single:]), lanes)
+    return _divisor(buffer, [*zip(access.index, buffer.shape, strict=True)][single:], lanes)
 
 
 def base_alignment(buffer: Buffer) -> int:
@@ -303,8 +303,14 @@ def base_alignment(buffer: Buffer) -> int:
     return buffer.alignment if buffer.op is None else HEAP_ALIGNMENT
 
 
-def _divisor(buffer: Buffer, address: Expr, lanes: Scope) -> int:
-    """A number of bytes that divides an address in a buffer (in elements), at the first lane."""
-    width = byte_width(buffer.dtype)
-    steps = (c * width for a, c in address.terms if a != lanes.depth)
-    return gcd(base_alignment(buffer), address.constant * width, *steps)
+def _linear(place: Sequence[tuple[Expr, int]]) -> Expr:
+    """The distance, in elements, of a place, indices with extents in memory, from the first element."""
+    return linear_address([index for index, _ in place], [extent for _, extent in place])
+
+
+def _divisor(buffer: Buffer, place: Sequence[tuple[Expr, int]], lanes: Scope) -> int:
+    """A number of bytes that divides the address of a place, indices with extents in memory, at the first lane."""
+    steps = stride_divisors(buffer)
+    parts = [_linear(place[len(steps) :]), *(e * s for (e, _), s in zip(place, steps, strict=False))]
+    numbers = [n for part in parts for n in (part.constant, *(c for a, c in part.terms if a != lanes.depth))]
+    return gcd(base_alignment(buffer), *(number * byte_width(buffer.dtype) for number in numbers))

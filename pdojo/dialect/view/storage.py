@@ -12,6 +12,7 @@ the variables of threaded scopes. A *swizzle* changes neither elements nor cells
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import gcd, prod
 from typing import TypeAlias
 
 from pdojo.dialect.affine import Expr, Size, const, floordiv, modulo, var
@@ -72,6 +73,18 @@ def open_strides(buffer: Buffer) -> int:
         return len(buffer.strides)
     sized = buffer.sized if buffer.op is None else ()
     return max((d for d, extent in enumerate(sized) if not extent.is_constant), default=0)
+
+
+def stride_divisors(buffer: Buffer) -> list[int]:
+    """Numbers that divide the strides, in elements, of the outer dimensions whose strides depend on sizes."""
+    if buffer.strides:
+        return [1 if stride is None else stride for stride in buffer.strides]
+    return [prod(map(divisor_of, buffer.sized[d + 1 :])) for d in range(open_strides(buffer))]
+
+
+def divisor_of(expression: Expr) -> int:
+    """A number that divides the values of an expression."""
+    return gcd(expression.constant, *(coefficient for _, coefficient in expression.terms))
 
 
 Placed: TypeAlias = tuple[Access, Sequence[Scope]]

@@ -196,7 +196,9 @@ def _is_cheap(builder: PassBuilder, leaf: Leaf) -> bool:
     """True for a temporary with one cheap writer that reads one input array and values of lower rank."""
     name = leaf.output.array.name
     reads = [i for i in leaf.inputs if isinstance(i, Access)]
-    large = list({(a.array.name, a.index): a for a in reads if len(a.array.shape) >= len(leaf.output.array.shape)}.values())
+    large = list(
+        {(a.array.name, a.index): a for a in reads if len(a.array.shape) >= len(leaf.output.array.shape)}.values()
+    )
     return (
         leaf.accumulate is None
         and leaf.function in CHEAP

@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from pdojo.backends.calling.arrays import array_bytes
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.hints import streaming_misfit
 from pdojo.dialect.rules.lanes import linear_address
 from pdojo.dialect.view.nest import Access, Leaf, Scope, leaves_of
 from pdojo.dialect.view.nodes import is_plain
+from pdojo.dialect.view.storage import open_strides
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.loops import jam, tile
 from pdojo.passes.cpu.cost_model import cycles
@@ -36,7 +38,8 @@ def stream(builder: PassBuilder) -> None:
     footprint = builder.interface_bytes()
     if footprint <= machine.private_cache * machine.threads:
         return
-    _bypass_caches(builder, footprint)
+    least = array_bytes(builder.nest, {size.name: size.low for size in builder.nest.sizes.values()})
+    _bypass_caches(builder, least)
     _fetch_ahead(builder, is_likely=footprint >= machine.streaming_bytes)
 
 
@@ -177,6 +180,8 @@ def _preferred(builder: PassBuilder, *, rows: bool, is_likely: bool) -> str:
     """
     if not is_likely:
         return NONE
+    if rows and any(open_strides(b) for b in builder.nest.buffers if b.intent is Intent.IN):
+        return NONE  # The distance to the next row is not known.
     measured = builder.game.machine.measured.prefetch_distance(builder.game.machine.threads)
     return "next row" if rows else str(measured) if measured in AHEAD else NONE
 

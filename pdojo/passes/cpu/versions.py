@@ -1,14 +1,17 @@
 """Parts of the ranges of sizes that get programs of their own, because those for large sizes are slow there.
 
 Blocks for large sizes are tall, and their operands are packed. Few rows of a product do not fill them, and a small
-product does not repay the packing.
+product does not repay the packing. Stores past the caches pay only for arrays that exceed them.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
+from pdojo.backends.calling.arrays import array_bytes
 from pdojo.dialect.affine import Size
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Access, Leaf, Nest, Scope
@@ -21,8 +24,11 @@ SMALL = 32
 """Greatest extent of the loops of a small product; loops of a constant extent have at most twice as many iterations."""
 
 
-def parts_of_ranges(kernel: KernelOp) -> list[dict[str, range]]:
-    """The parts, each as ranges of some sizes, in the order in which a call tries them; [] if one program is enough."""
+def parts_of_ranges(kernel: KernelOp, machine: Machine) -> list[dict[str, range]]:
+    """The parts, each as ranges of some sizes, in the order in which a call tries them; [] if one program is enough.
+
+    Together they are the whole ranges.
+    """
     nest = nest_of(kernel)
     found: list[dict[str, range]] = []
     for leaf in nest.leaves:
@@ -31,7 +37,17 @@ def parts_of_ranges(kernel: KernelOp) -> list[dict[str, range]]:
         own = [[s for s in leaf.chain if uses(leaf.output, s) and uses(r, s) and not _all_use(reads, s)] for r in reads]
         if len(own) == 2 and all(own):
             found += [part for part in (_few_rows(leaf, own), _small(leaf)) if part and part not in found]
-    return found
+    return [*found, {}] if found else _by_caches(nest, machine)
+
+
+def _by_caches(nest: Nest, machine: Machine) -> list[dict[str, range]]:
+    """The values of the only size at which the arrays fit the caches, and the others; [] if one part has all values."""
+    if len(nest.sizes) != 1:
+        return []
+    ((name, size),) = nest.sizes.items()
+    values, limit = size.values, machine.streaming_bytes
+    fitting = bisect_left(values, x=True, key=lambda value: array_bytes(nest, {name: value}) >= limit)
+    return [{name: part} for part in (values[:fitting], values[fitting:])] if 0 < fitting < len(values) else []
 
 
 def _factors(nest: Nest, leaf: Leaf) -> Sequence[Access]:
