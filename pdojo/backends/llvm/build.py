@@ -101,7 +101,7 @@ def build(source: KernelIR, effort: Effort = "full") -> Native:
     if source.tiles:
         permit_tiles()
     machine = source.processor.target_machine(effort)
-    module = optimize.parse(source.text)
+    module = optimize.parse(source.text, jit=True)
     optimize.run_passes(module, machine, effort)
     engine = optimize.engine(module, machine)
     if source.parallel:

@@ -62,7 +62,7 @@ class ObjectCode:
 def assemble(source: KernelIR, arguments: tuple[Parameter, ...], effort: Effort = "full") -> ObjectCode:
     """Compile to object code. Raises LoweringError like `build`."""
     machine = source.processor.target_machine(effort)
-    module = optimize.parse(source.text)
+    module = optimize.parse(source.text, jit=True)
     optimize.run_passes(module, machine, effort)
     code = machine.emit_object(module)
     return ObjectCode(

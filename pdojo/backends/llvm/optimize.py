@@ -29,6 +29,13 @@ _TRIPLES = {a: f"{a}-unknown-linux-gnu" for a in ("aarch64", "riscv64", "x86_64"
 _GENERIC = {"x86_64": "x86-64", "aarch64": "generic", "riscv64": "generic-rv64"}
 
 
+_CALLS_BY_TABLE = """
+!llvm.module.flags = !{!1000000}
+!1000000 = !{i32 7, !"RtLibUseGOT", i32 1}
+"""
+"""The flag with which LLVM calls functions of the C library, such as `memset`, at addresses in a table."""
+
+
 @dataclass(frozen=True)
 class Processor:
     """A processor that code is generated for."""
@@ -162,10 +169,18 @@ def _described(triple: str, machine: Machine) -> Processor:
     return Processor(triple, name, ",".join(f"+{f}" for f in machine.features))
 
 
-def parse(text: str) -> llvm.ModuleRef:
-    """Parse and verify LLVM IR; an error is a bug of the lowering."""
-    module = llvm.parse_assembly(text)
+def parse(text: str, *, jit: bool = False) -> llvm.ModuleRef:
+    """Parse and verify LLVM IR; an error is a bug of the lowering.
+
+    With `jit`, code calls functions of other modules at addresses in a table, for which an engine has memory beside the
+    code: it has none for stubs.
+    """
+    module = llvm.parse_assembly(text + _CALLS_BY_TABLE if jit else text)
     module.verify()
+    if jit:
+        for function in module.functions:
+            if function.is_declaration and not function.name.startswith("llvm."):
+                function.add_function_attribute("nonlazybind")
     return module
 
 

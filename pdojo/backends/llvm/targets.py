@@ -94,8 +94,9 @@ def asm_text(program: KernelOp | ModuleOp, machine: Machine | None = None) -> st
 
     processor = optimize.any_processor(machine)
     # For this architecture, show the code that runs in this process.
-    target = processor.target_machine("full", jit=processor.architecture == optimize.any_processor().architecture)
-    return target.emit_assembly(_optimised(program, machine, target))
+    jit = processor.architecture == optimize.any_processor().architecture
+    target = processor.target_machine("full", jit=jit)
+    return target.emit_assembly(_optimised(program, machine, target, jit=jit))
 
 
 def object_bytes(program: KernelOp | ModuleOp, machine: Machine | None = None) -> bytes:
@@ -106,10 +107,12 @@ def object_bytes(program: KernelOp | ModuleOp, machine: Machine | None = None) -
     return target.emit_object(_optimised(program, machine, target))
 
 
-def _optimised(program: KernelOp | ModuleOp, machine: Machine | None, target: TargetMachine) -> ModuleRef:
+def _optimised(
+    program: KernelOp | ModuleOp, machine: Machine | None, target: TargetMachine, *, jit: bool = False
+) -> ModuleRef:
     from pdojo.backends.llvm import optimize
 
-    module = optimize.parse(llvm_text(program, machine))
+    module = optimize.parse(llvm_text(program, machine), jit=jit)
     optimize.run_passes(module, target, "full")
     return module
 
