@@ -158,7 +158,7 @@ def _rows(spec: OperatorSpec, source: KernelSource) -> list[tuple[Sizes, bool]]:
 def _parts(kernel: KernelOp) -> Iterator[Sizes]:
     """Parts of the ranges of sizes that have programs of their own: those that are better there, or can be measured."""
     advised = advised_versions(kernel, host())
-    for nest in () if advised is None else advised.nests:
+    for nest in () if advised is None else advised.nests[:-1]:
         yield {size.name: size.values for size in nest.sizes.values()}
     ranges = halved(kernel, lambda values: array_bytes(nest_of(kernel), values) <= MEASURED)
     if array_bytes(nest_of(kernel), {name: each[-1] for name, each in ranges.items()}) <= MEASURED:

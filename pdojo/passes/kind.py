@@ -50,5 +50,5 @@ class MachineKind:
     """Expert passes by name, weakest first; each is imported when it is needed (`pdojo.dialect.plugins.lazy`)."""
     model: Callable[[], CostModel] | None = None
     """Imports the cost model; None if there is none."""
-    versions: Callable[[], Callable[[KernelOp, Machine], list[dict[str, range]]]] | None = None
+    versions: Callable[[], Callable[[KernelOp], list[dict[str, range]]]] | None = None
     """Imports the function that gives the parts of the ranges of a kernel's sizes that get programs of their own."""

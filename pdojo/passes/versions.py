@@ -18,7 +18,7 @@ def advised_versions(kernel: KernelOp, machine: Machine) -> Versions | None:
     Each is the kernel itself for a part of the ranges of its sizes.
     """
     advise = kind_of_machine(machine).versions
-    parts = advise()(kernel, machine) if advise is not None and kernel.known_sizes() else []
+    parts = advise()(kernel) if advise is not None and kernel.known_sizes() else []
     if not parts:
         return None
     versions = [narrowed(kernel, part) for part in parts]

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from pdojo.backends.calling.arrays import array_bytes
 from pdojo.dialect.affine import Size
-from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Access, Leaf, Nest, Scope
@@ -23,8 +22,12 @@ FEW_ROWS = 8
 SMALL = 32
 """Greatest extent of the loops of a small product; loops of a constant extent have at most twice as many iterations."""
 
+LARGE = 16 << 20
+"""Bytes of all arrays from which they are taken to exceed the caches; the same for all machines, so that libraries have
+the same programs."""
 
-def parts_of_ranges(kernel: KernelOp, machine: Machine) -> list[dict[str, range]]:
+
+def parts_of_ranges(kernel: KernelOp) -> list[dict[str, range]]:
     """The parts, each as ranges of some sizes, in the order in which a call tries them; [] if one program is enough.
 
     Together they are the whole ranges.
@@ -37,16 +40,16 @@ def parts_of_ranges(kernel: KernelOp, machine: Machine) -> list[dict[str, range]
         own = [[s for s in leaf.chain if uses(leaf.output, s) and uses(r, s) and not _all_use(reads, s)] for r in reads]
         if len(own) == 2 and all(own):
             found += [part for part in (_few_rows(leaf, own), _small(leaf)) if part and part not in found]
-    return [*found, {}] if found else _by_caches(nest, machine)
+    return [*found, {}] if found else _by_caches(nest)
 
 
-def _by_caches(nest: Nest, machine: Machine) -> list[dict[str, range]]:
+def _by_caches(nest: Nest) -> list[dict[str, range]]:
     """The values of the only size at which the arrays fit the caches, and the others; [] if one part has all values."""
     if len(nest.sizes) != 1:
         return []
     ((name, size),) = nest.sizes.items()
-    values, limit = size.values, machine.streaming_bytes
-    fitting = bisect_left(values, x=True, key=lambda value: array_bytes(nest, {name: value}) >= limit)
+    values = size.values
+    fitting = bisect_left(values, x=True, key=lambda value: array_bytes(nest, {name: value}) >= LARGE)
     return [{name: part} for part in (values[:fitting], values[fitting:])] if 0 < fitting < len(values) else []
 
 

@@ -49,7 +49,7 @@ def test_a_file_that_is_no_model_is_a_failure(tmp_path: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "name what to measure: functions, models, onnx"),
+        ([], "name what to measure: functions, models, sizes, onnx"),
         (["functions", "--check"], "--check and --by-kernel are for models of ONNX"),
         (["onnx", "-o", "results.txt"], "name the file 'results.json'"),
     ],

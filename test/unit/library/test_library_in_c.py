@@ -132,8 +132,8 @@ def test_the_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     compiler = c_compiler()
     assert lib.main(["build", str(EXAMPLE / "spec.toml"), "-o", str(tmp_path / "dist")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(r"12 programs; about \d+ s, then the proof of all", lines[0])
-    assert re.fullmatch(r"1 of 12: .*: \d+ moves? \(.*\), \d+ s; about \d+ s left", lines[1])
+    assert re.fullmatch(r"14 programs; about \d+ s, then the proof of all", lines[0])
+    assert re.fullmatch(r"1 of 14: .*: \d+ moves? \(.*\), \d+ s; about \d+ s left", lines[1])
     assert lines[-1].startswith("library 'example' 1.0.0 in ")
     (folder,) = (tmp_path / "dist" / "lib").glob("*-linux-gnu")
     options = [

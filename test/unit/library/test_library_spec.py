@@ -213,13 +213,15 @@ def test_entries() -> None:
     assert [entry.name for entry in entries if entry.operator == "softmax_f32"] == [
         "softmax_f32_4x8",
         "softmax_f32_8x4",
+        "softmax_f32_1to262143x8",
+        "softmax_f32_1to524287x4",
         "softmax_f32_1to4194304x8",
         "softmax_f32_1to8388608x4",
         "softmax_f32_1to2147483647x4",
         "softmax_f32_1to2147483647x8",
     ]
-    assert len(entries) == 12
-    assert [entry.is_timed for entry in entries] == [True] * 4 + [False] * 2 + [True] * 4 + [False] * 2
+    assert len(entries) == 16
+    assert [entry.is_timed for entry in entries] == [True] * 6 + [False] * 2 + [True] * 6 + [False] * 2
     assert entries[2].arrays[0].shape == ("R", 8)
     assert [a.direction for a in entries[0].arrays] == ["in", "out"]
 
