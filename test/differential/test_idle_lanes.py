@@ -126,7 +126,7 @@ def agree_at_all_sizes(text: str, output: str) -> None:
     nest = parameters_of(nest_of(parsed))
     for n, m in product((1, 2, 7, 8, 9, 11, 13, 14), repeat=2):
         sizes = {"N": n, "M": m} if "size M" in text else {"N": n}
-        inputs = random_inputs(parameters_at(nest, sizes), n + m)
+        inputs = random_inputs((*parameters_at(nest, sizes),), n + m)
         wanted = interpret_stepwise(parsed, inputs, sizes=sizes)[output]
         found = np.full_like(wanted, np.nan)
         program(**inputs, **{output: found}, **sizes)

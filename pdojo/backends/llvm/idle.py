@@ -46,7 +46,7 @@ class IdleLanes:
     _masked: dict[Buffer, bool] = field(default_factory=dict[Buffer, bool])
     _touched: dict[Buffer, _Touched | None] = field(default_factory=dict[Buffer, "_Touched | None"])
     _required: dict[Buffer, frozenset[_Condition | None] | None] = field(
-        default_factory=dict[Buffer, "frozenset[_Condition] | None"]
+        default_factory=dict[Buffer, "frozenset[_Condition | None] | None"]
     )
     """The conditions of places that all reads of a buffer have; None if there are no reads."""
 

@@ -44,8 +44,10 @@ class Cpu(KindFacts):
     """Cycles per lane of a gather from many cache lines that lie at equal distances and evict each other."""
     pack_vector: float = 4.0
     """Cycles to copy a vector of contiguous elements into a panel."""
-    pack_lane: float = 3.0
+    pack_lane: float = 0.75
     """Cycles to copy an element into a panel if neighbours in the panel are lines apart."""
+    add_lanes: float = 20.0
+    """Cycles to add up the lanes of the vectors of a sum."""
     store_vector: float = 6.0
     """Cycles to zero and to store a vector of a block of results, besides the sum."""
     store_lane: float = 20.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from math import prod
+from math import gcd, inf, prod
 
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.machine import Machine
@@ -133,7 +133,7 @@ def _sized(
     whole_panel = prod(access.array.shape) * byte_width(access.array.dtype) // prod(others)
 
     def cycles(height: int, vectors: int) -> float:
-        packed = is_bound(leaf, access) or is_repaid(machine, leaf, access, count, height)
+        packed = is_bound(leaf, access) or is_repaid(machine, leaf, access, count, height, apart=apart)
         gathered = apart and not packed and rows is not None
         load = _gather(machine, lanes, vectors) if gathered else _load(machine, steps * vectors * line)
         # The first block of rows brings its panel into the core's caches.
@@ -142,9 +142,9 @@ def _sized(
             load = first = max(first, _load_in_place(machine, leaf, access, line, vectors))
         panels = -(-columns.extent // (lanes * vectors))
         if len(leaf.reads) > 1 and panels * times_read(outer, leaf.reads[1 - panel]) < WORTH_PACKING:
-            # The rows side by side of few panels are not packed.
-            beside = _beside(machine, leaf, panel, rows, height)
-            load, first = load + beside / vectors, first + beside / vectors
+            # The rows of few panels are not packed.
+            rows_load = _rows_load(machine, leaf, panel, rows, height)
+            load, first = load + rows_load / vectors, first + rows_load / vectors
         shared = next((n for n in others if n > 1), -(-columns.extent // (lanes * vectors)))
         blocks = [
             (h, v, n * b, source)
@@ -168,14 +168,23 @@ def _load(machine: Machine, panel: int) -> float:
     return machine.cpu.near_load if panel <= machine.private_cache // 2 else machine.cpu.far_load
 
 
-def _beside(machine: Machine, leaf: Leaf, panel: int, rows: Scope | None, height: int) -> float:
-    """Cycles to load the elements of a block's rows for one term, if the rows lie side by side, else 0."""
+def _rows_load(machine: Machine, leaf: Leaf, panel: int, rows: Scope | None, height: int) -> float:
+    """Cycles to load the elements of a block's rows for one term, if they are not in the first cache.
+
+    Rows side by side are in lines of their own for each term; rows at multiples of a way's size evict each other.
+    """
     if rows is None or len(leaf.reads) < 2:
         return 0.0
     scalar = leaf.reads[1 - panel]
-    if linear_address(scalar.index, scalar.array.shape).coefficient(rows.depth) != 1:
-        return 0.0
-    return _load_in_place(machine, leaf, scalar, height * byte_width(scalar.array.dtype), 1)
+    width, step = (
+        byte_width(scalar.array.dtype),
+        linear_address(scalar.index, scalar.array.shape).coefficient(rows.depth),
+    )
+    if step == 1:
+        return _load_in_place(machine, leaf, scalar, height * width, 1)
+    way = machine.cache_bytes[0] // WAYS
+    sets = way // max(gcd(step * width, way), machine.cache_line)
+    return height * machine.cpu.near_load if step and height >= WAYS * sets else 0.0
 
 
 def _load_in_place(machine: Machine, leaf: Leaf, panel: Access, line: int, vectors: int) -> float:
@@ -198,12 +207,34 @@ def _gather(machine: Machine, lanes: int, vectors: int) -> float:
     )
 
 
-def is_repaid(machine: Machine, leaf: Leaf, panel: Access, rows: int, height: int) -> bool:
+def is_repaid(machine: Machine, leaf: Leaf, panel: Access, rows: int, height: int, *, apart: bool) -> bool:
     """True if enough blocks of `height` rows reuse the panel to repay packing in each call.
 
+    If the lanes of a vector are `apart`, one use does: squares are transposed in registers, and gathers take longer.
     Overlapping windows are packed, and so copied several times, only if their terms share sets of the first cache.
     """
+    if apart and can_pack(leaf, panel):
+        return True
     return rows >= 2 * height and (can_pack(leaf, panel) or _collides(machine, leaf, panel))
+
+
+def dots_cost(builder: PassBuilder, shape: ContractionShape) -> float:
+    """Estimated cycles of a contraction without blocks, as a sum over vectors of terms for each result.
+
+    Infinite if the factors of neighbouring terms do not lie side by side.
+    """
+    leaf, machine = shape.leaf, builder.game.machine
+    terms = shape.terms[-1]
+    if len(leaf.reads) != 2 or not all(runs_along(read, terms) for read in leaf.reads):
+        return inf
+    width = byte_width(leaf.output.array.dtype)
+    lanes = builder.lanes(leaf, terms.extent)
+    panel = max(prod(s.extent for s in leaf.chain if uses(read, s)) for read in leaf.reads) * width
+    far = panel > machine.cache_bytes[0] // 2
+    vector = max(2 * machine.cpu.passes(lanes * width) / machine.cpu.load_pipes, _load(machine, panel) if far else 0.0)
+    results = prod(s.extent for s in shape.spatial)
+    each = -(-prod(s.extent for s in shape.terms) // lanes) * vector + machine.cpu.add_lanes
+    return results * each / balance(shape.spatial[0].extent, machine.threads)
 
 
 def _collides(machine: Machine, leaf: Leaf, panel: Access) -> bool:

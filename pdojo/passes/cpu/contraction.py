@@ -40,6 +40,7 @@ from pdojo.passes.cpu.block_plans import (
     BlockPlan,
     block_plans,
     copies_of,
+    dots_cost,
     is_repaid,
     least_rest,
     tallest,
@@ -64,8 +65,11 @@ def tile_contractions(builder: PassBuilder) -> None:
     for shape in contractions(builder):
         if _adds_parts(builder, shape.leaf):
             continue
+        plans = _ordered(builder, shape)
+        if plans and dots_cost(builder, shape) < plans[0].cost:
+            continue
         # The first plan that applies completely.
-        any(builder.transact(lambda s=shape, p=plan: _tile(builder, s.leaf.id, p)) for plan in _ordered(builder, shape))
+        any(builder.transact(lambda s=shape, p=plan: _tile(builder, s.leaf.id, p)) for plan in plans)
 
 
 def _adds_parts(builder: PassBuilder, leaf: Leaf) -> bool:
@@ -217,7 +221,9 @@ def _columns(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan,
     tiled = is_whole(columns, width) and (columns.extent > width or is_open)
     if tiled:
         builder.make("tile_scope", columns, why, size=width)
-    if not tiled or vectors != plan.vectors:
+    # A plan that leaves half of the registers free found taller blocks no better.
+    is_tall = 2 * height > tallest(builder.game.machine, plan.vectors, masked=False)
+    if is_tall and (vectors != plan.vectors or not is_whole(columns, plan.lanes)):
         height = tallest(builder.game.machine, vectors, masked=not is_whole(columns, plan.lanes))
     inner = depth + tiled
     builder.make("tile_scope", builder.loop(identifier, inner), f"vectors of {plan.lanes} lanes", size=plan.lanes)
@@ -247,13 +253,14 @@ def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan, *, 
     if is_bound(leaf, panel) and _pack_panel(builder, identifier, leaf.chain[0], rows, plan):
         builder.attempt("bind_array", builder.leaf(identifier).reads[plan.panel].array.name, ONCE)
         return
-    if not is_repaid(builder.game.machine, leaf, panel, leaf.chain[rows].extent, plan.height):
+    is_contiguous = lane_stride(panel.index, panel.array.shape, rows + 2) is Stride.CONTIGUOUS
+    count = leaf.chain[rows].extent
+    if not is_repaid(builder.game.machine, leaf, panel, count, plan.height, apart=not is_contiguous):
         return
     # One copy serves all iterations that do not index it, and all blocks of rows.
     again = copies_of(leaf.chain[: len(plan.outer)], panel)
     inner = next((s for s in leaf.chain[len(plan.outer) : rows] if uses(panel, s)), leaf.chain[rows])
     line = builder.game.machine.cache_line
-    is_contiguous = lane_stride(panel.index, panel.array.shape, rows + 2) is Stride.CONTIGUOUS
     narrow = is_contiguous and plan.lanes * plan.vectors * byte_width(panel.array.dtype) < line
     if not can_pack(leaf, panel) or (again == len(plan.outer) and not whole and not narrow):
         # Windows are larger than the array. A panel of its own is still in the core's cache when it is used, but

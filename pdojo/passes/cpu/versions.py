@@ -17,11 +17,10 @@ from pdojo.dialect.view.nest import Access, Leaf, Nest, Scope
 from pdojo.dialect.view.nodes import run_time_extent
 from pdojo.passes.common.contraction import has_terms, uses
 
-FEW_ROWS = 8
-"""Greatest number of rows of a product that have a program of their own."""
+FEW_ROWS = (1, 8)
+"""Greatest numbers of rows of a product that have programs of their own."""
 SMALL = 32
 """Greatest extent of the loops of a small product; loops of a constant extent have at most twice as many iterations."""
-
 LARGE = 16 << 20
 """Bytes of all arrays from which they are taken to exceed the caches; the same for all machines, so that libraries have
 the same programs."""
@@ -39,7 +38,7 @@ def parts_of_ranges(kernel: KernelOp) -> list[dict[str, range]]:
         # For each factor, the loops over results that index it and not the other one.
         own = [[s for s in leaf.chain if uses(leaf.output, s) and uses(r, s) and not _all_use(reads, s)] for r in reads]
         if len(own) == 2 and all(own):
-            found += [part for part in (_few_rows(leaf, own), _small(leaf)) if part and part not in found]
+            found += [part for part in (*_few_rows(leaf, own), _small(leaf)) if part and part not in found]
     return [*found, {}] if found else _by_caches(nest)
 
 
@@ -66,11 +65,11 @@ def _all_use(reads: Sequence[Access], scope: Scope) -> bool:
     return all(uses(read, scope) for read in reads)
 
 
-def _few_rows(leaf: Leaf, own: Sequence[Sequence[Scope]]) -> dict[str, range]:
-    """The part with few rows, if one loop has the rows; the columns are the loop of the last dimension of results."""
+def _few_rows(leaf: Leaf, own: Sequence[Sequence[Scope]]) -> list[dict[str, range]]:
+    """The parts with few rows, if one loop has the rows; the columns are the loop of the last dimension of results."""
     rows = [loops for loops in own if not any(leaf.output.index[-1].uses(scope.depth) for scope in loops)]
     size = _open_size(rows[0][0]) if len(rows) == 1 and len(rows[0]) == 1 else None
-    return {} if size is None else _least(size, FEW_ROWS)
+    return [] if size is None else [_least(size, most) for most in FEW_ROWS]
 
 
 def _small(leaf: Leaf) -> dict[str, range]:

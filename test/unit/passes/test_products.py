@@ -1,0 +1,74 @@
+"""Programs of the CPU's pass for products with few rows, and for sums of squares in parts."""
+
+from __future__ import annotations
+
+import pytest
+
+from pdojo.dialect.assumptions import with_alignment
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.rules.lanes import Stride, lane_stride
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Leaf, Nest
+from pdojo.kernels import workload
+from pdojo.passes.scheduled_kernel import make_moves
+
+
+def tuned(kernel: str, name: str = "x86-64-avx512") -> Nest:
+    plain = with_alignment(workload(kernel).instantiate(), 64)
+    return nest_of(make_moves(plain, machine(name), "heuristic").after)
+
+
+def gathers(leaf: Leaf) -> bool:
+    lanes = leaf.parent
+    if lanes is None or lanes.mapping is not Mapping.VECTOR:
+        return False
+    return any(lane_stride(a.index, a.array.shape, lanes.depth) is Stride.STRIDED for a in leaf.reads)
+
+
+@pytest.mark.parametrize("machine_name", ["x86-64-avx2", "x86-64-avx512"])
+@pytest.mark.parametrize("shape", ["2x512x512", "3x512x512", "4x500x300", "6x512x512", "8x512x512", "1..8x512x512"])
+def test_products_do_not_gather(shape: str, machine_name: str) -> None:
+    """The other factor is transposed into panels, or its rows are read along the terms."""
+    sums = [leaf for leaf in tuned(f"matmul_nt:{shape}", machine_name).leaves if leaf.accumulate is not None]
+    assert sums
+    assert not any(gathers(leaf) for leaf in sums)
+
+
+def test_few_long_rows_are_multiplied_along_the_terms() -> None:
+    """Each factor is read once, as it is."""
+    users = [leaf for leaf in tuned("matmul_nt:2x512x512").leaves if "b" in {r.array.name for r in leaf.reads}]
+    assert users
+    assert all(leaf.contracted for leaf in users)
+
+
+def test_blocks_have_the_rows_of_their_plan() -> None:
+    """Rows at 2 KiB evict each other: 30 of them, which fill the registers, took three times as long as 8."""
+    nest = tuned("matmul_nt:8x512x512")
+    heights = [s.extent for s in nest.scopes if s.mapping is Mapping.UNROLL]
+    assert max(heights) <= 16
+
+
+SQUARES = """
+kernel k(x) -> (s)
+size N in 1..8192
+x f32 [64, N] heap
+s f32 [64, (N//2048+1)] heap
+p f32 [64, N] heap
+
+64 N p[{0},{1}] = x[{0},{1}] * x[{0},{1}]
+64 4 where (N//2048-{1} >= 1)
+| s[{0},{1}] = 0
+| 2048 s[{0},{1}] += p[{0},{1}*2048+{2}]
+64
+| s[{0},N//2048] = 0
+| 2047 where (N%2048-{1} >= 1) s[{0},N//2048] += p[{0},{1}+N//2048*2048]
+"""
+
+
+def test_parts_of_a_sum_compute_cheap_terms_themselves() -> None:
+    (kernel,) = parse_notation(SQUARES.replace("kernel k(x) -> (s)", "kernel k(x) -> (s)\nnumerics reassociate"))
+    nest = nest_of(make_moves(kernel, machine("x86-64-avx512"), "heuristic").after)
+    # The squares would be written into memory, which two loops read.
+    assert "p" not in nest.arrays
