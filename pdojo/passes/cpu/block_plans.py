@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from math import gcd, inf, prod
 
+from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.rules.lanes import linear_address
@@ -176,10 +177,8 @@ def _rows_load(machine: Machine, leaf: Leaf, panel: int, rows: Scope | None, hei
     if rows is None or len(leaf.reads) < 2:
         return 0.0
     scalar = leaf.reads[1 - panel]
-    width, step = (
-        byte_width(scalar.array.dtype),
-        linear_address(scalar.index, scalar.array.shape).coefficient(rows.depth),
-    )
+    step = linear_address(scalar.index, scalar.array.shape).coefficient(rows.depth)
+    width = byte_width(scalar.array.dtype)
     if step == 1:
         return _load_in_place(machine, leaf, scalar, height * width, 1)
     way = machine.cache_bytes[0] // WAYS
@@ -221,11 +220,11 @@ def is_repaid(machine: Machine, leaf: Leaf, panel: Access, rows: int, height: in
 def dots_cost(builder: PassBuilder, shape: ContractionShape) -> float:
     """Estimated cycles of a contraction without blocks, as a sum over vectors of terms for each result.
 
-    Infinite if the factors of neighbouring terms do not lie side by side.
+    Infinite if the factors of neighbouring terms do not lie side by side, or their order may not change.
     """
-    leaf, machine = shape.leaf, builder.game.machine
-    terms = shape.terms[-1]
-    if len(leaf.reads) != 2 or not all(runs_along(read, terms) for read in leaf.reads):
+    leaf, machine, terms = shape.leaf, builder.game.machine, shape.terms[-1]
+    is_free = builder.game.program.permits(Numerics.REASSOCIATES)
+    if not is_free or len(leaf.reads) != 2 or not all(runs_along(read, terms) for read in leaf.reads):
         return inf
     width = byte_width(leaf.output.array.dtype)
     lanes = builder.lanes(leaf, terms.extent)

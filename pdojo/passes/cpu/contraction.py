@@ -65,11 +65,11 @@ def tile_contractions(builder: PassBuilder) -> None:
     for shape in contractions(builder):
         if _adds_parts(builder, shape.leaf):
             continue
-        plans = _ordered(builder, shape)
-        if plans and dots_cost(builder, shape) < plans[0].cost:
-            continue
-        # The first plan that applies completely.
-        any(builder.transact(lambda s=shape, p=plan: _tile(builder, s.leaf.id, p)) for plan in plans)
+        plans = block_plans(builder, shape)
+        if plans and dots_cost(builder, shape) >= plans[0].cost:
+            # The first plan that applies completely.
+            ordered = _ordered(builder, shape, plans)
+            any(builder.transact(lambda s=shape, p=plan: _tile(builder, s.leaf.id, p)) for plan in ordered)
 
 
 def _adds_parts(builder: PassBuilder, leaf: Leaf) -> bool:
@@ -82,9 +82,9 @@ def _adds_parts(builder: PassBuilder, leaf: Leaf) -> bool:
     return of_sums and depth is not None and depth not in spatial_loops(leaf)
 
 
-def _ordered(builder: PassBuilder, shape: ContractionShape) -> list[BlockPlan]:
+def _ordered(builder: PassBuilder, shape: ContractionShape, plans: list[BlockPlan]) -> list[BlockPlan]:
     """The plans for a contraction, the cheapest first; a tuning parameter chooses among the cheapest ones."""
-    plans, leaf = block_plans(builder, shape), shape.leaf
+    leaf = shape.leaf
     close = [plan for plan in plans if plan.cost <= CLOSE * plans[0].cost][:MOST_PLANS]
     unlike = {(plan.panel, plan.columns): plan for plan in reversed(plans) if plan.cost <= UNLIKE * plans[0].cost}
     tried = {plan.title(leaf): plan for plan in (*unlike.values(), *reversed(close))}

@@ -7,7 +7,7 @@ import pytest
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machines.registry import machine
-from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Leaf, Nest
@@ -72,3 +72,12 @@ def test_parts_of_a_sum_compute_cheap_terms_themselves() -> None:
     nest = nest_of(make_moves(kernel, machine("x86-64-avx512"), "heuristic").after)
     # The squares would be written into memory, which two loops read.
     assert "p" not in nest.arrays
+
+
+def test_sums_whose_order_is_kept_have_blocks() -> None:
+    kernel = with_alignment(workload("matmul_nt:2x512x512").instantiate(), 64)
+    text = print_notation(kernel)
+    (exact,) = parse_notation(text.replace("\na f32", "\nnumerics exact\na f32", 1))
+    nest = nest_of(make_moves(exact, machine("x86-64-avx512"), "heuristic").after)
+    sums = [leaf for leaf in nest.leaves if leaf.accumulate is not None]
+    assert all(leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR for leaf in sums)
