@@ -77,7 +77,7 @@ def test_parts_of_a_sum_compute_cheap_terms_themselves() -> None:
 def test_sums_whose_order_is_kept_have_blocks() -> None:
     kernel = with_alignment(workload("matmul_nt:2x512x512").instantiate(), 64)
     text = print_notation(kernel)
-    (exact,) = parse_notation(text.replace("\na f32", "\nnumerics exact\na f32", 1))
+    (exact,) = parse_notation(text.replace("\na f32", "\nnumerics contract\na f32", 1))
     nest = nest_of(make_moves(exact, machine("x86-64-avx512"), "heuristic").after)
     sums = [leaf for leaf in nest.leaves if leaf.accumulate is not None]
     assert all(leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR for leaf in sums)
