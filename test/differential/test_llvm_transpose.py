@@ -7,8 +7,11 @@ import pytest
 
 from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.backends.measure.arrays import ArraySet, random_inputs
+from pdojo.backends.measure.guarded import SIDES, GuardedArray, GuardPlacement, Side
+from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.semantics.rounding import INTERFACE
 
 COPY = """
 kernel square(x) -> (y)
@@ -71,3 +74,57 @@ def _result(kernel: KernelOp) -> np.ndarray:
     executable(*arrays.arrays)
     assert arrays.damage() is None
     return arrays.arrays[-1]
+
+
+MASKED = """
+kernel square(x) -> (y)
+size N in 1..{size}
+x {dtype} [N, {size}] heap
+y {dtype} [{size}, {size}] heap
+t {dtype} [{size}, {size}] {memory}
+
+{size} {size} y[{{0}},{{1}}] = 3
+{body}
+"""
+DIRECT = "{size}:u {size}:v where (N-{{1}} >= 1) y[{{0}},{{1}}] = x[{{1}},{{0}}]"
+COPIED = (
+    "{size}:u {size}:v where (N-{{1}} >= 1) t[{{0}},{{1}}] = x[{{1}},{{0}}]\n"
+    "{size} {size} where (N-{{1}} >= 1) y[{{0}},{{1}}] = t[{{0}},{{1}}]"
+)
+KEPT = (
+    "{size} {size} t[{{0}},{{1}}] = 3\n"
+    "{size}:u {size}:v where (N-{{1}} >= 1) t[{{0}},{{1}}] = x[{{1}},{{0}}]\n"
+    "{size} {size} y[{{0}},{{1}}] = t[{{0}},{{1}}]"
+)
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("dtype", ["f32", "i64"])
+@pytest.mark.parametrize("size", [4, 8, 16])
+@pytest.mark.parametrize(("body", "memory"), [(DIRECT, "heap"), (COPIED, "stack"), (KEPT, "stack"), (KEPT, "heap")])
+def test_squares_with_rows_left_out(body: str, memory: str, size: int, dtype: str, side: Side) -> None:
+    """Rows that are not there are not read; what the mask leaves out of the copy is kept where something reads it."""
+    text = MASKED.format(size=size, dtype=dtype, memory=memory, body=body.format(size=size))
+    (kernel,) = parse_notation(text)
+    executable, element = compile_kernel(kernel), INTERFACE[dtype]
+    if "avx512vl" in host().features:
+        assert "shufflevector" in executable.llvm_ir
+    random, placement = np.random.default_rng(size), GuardPlacement(side, element.itemsize)
+    for rows in sorted({1, 2, size - 1, size}):
+        x, y = (GuardedArray(shape, element, placement) for shape in ((rows, size), (size, size)))
+        x.array[...] = random.integers(-99, 99, (rows, size))
+        executable(x.array, y.array)
+        np.testing.assert_array_equal(y.array[:, :rows], x.array.T)
+        assert (y.array[:, rows:] == 3).all()
+
+
+def test_squares_whose_masks_are_known() -> None:
+    text = (
+        "kernel k(x) -> (y)\nx f32 [5, 8] heap\ny f32 [8, 5] heap\n\n8:u 8:v where ({1} < 5) y[{0},{1}] = x[{1},{0}]\n"
+    )
+    (kernel,) = parse_notation(text)
+    executable, placement = compile_kernel(kernel), GuardPlacement("behind", 4)
+    x, y = (GuardedArray(shape, np.dtype(np.float32), placement) for shape in ((5, 8), (8, 5)))
+    x.array[...] = np.random.default_rng(0).random((5, 8))
+    executable(x.array, y.array)
+    np.testing.assert_array_equal(y.array, x.array.T)

@@ -15,7 +15,7 @@ from pdojo.backends.llvm.interleave import store_in_turns, turns_of
 from pdojo.backends.llvm.memory import Reach
 from pdojo.backends.llvm.statement import computed_lanes, emit_lanes, emit_statement, lane_mask
 from pdojo.backends.llvm.tensor import TensorUnit
-from pdojo.backends.llvm.transpose import emit_square, square_copy
+from pdojo.backends.llvm.transpose import Square, square_copy
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Leaf, Node, Scope
@@ -97,10 +97,14 @@ class NestCode(NestWalk):
         """Append the code of an unrolled scope; copies of squares are transposed in registers."""
         leaf = square_copy(scope)
         if leaf is not None:
-            with self.inside(leaf.chain[-1]):
-                if emit_square(self.reach, scope, leaf):
+            lanes = leaf.chain[-1]
+            with self.inside(lanes) as inner:
+                square = Square.of(self.reach, scope, leaf)
+                if square is not None:
                     for _ in range(scope.extent):
                         self.budget.spend(leaf)
+                    with self._masked(lanes, inner) as mask:
+                        square.emit(mask)
                     return
         self.unrolled(scope, bounds)
 
@@ -153,21 +157,23 @@ class NestCode(NestWalk):
     def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
         """Append a statement on vectors, under a mask if the guard requires one."""
         self._spend_lanes(scope, leaf)
+        with self._masked(scope, bounds) as mask:
+            emit_lanes(self.reach, leaf, scope, mask)
+
+    @contextmanager
+    def _masked(self, scope: Scope, bounds: LoopBounds) -> Generator[SSAValue | None]:
+        """A context with the mask of a vector scope, None if all lanes run; appended code is skipped if none does."""
         code = self.code
         own = [code.bind(g) for g in bounds.own]
         masked = [g for g in own if decided(g, code.extents) is not True]
-        if not masked:
-            emit_lanes(self.reach, leaf, scope, None)
-            return
         mask = lane_mask(self.reach, masked, scope.depth)
-        assert mask is not None
-        if self._some_lane_runs(masked, scope):
-            emit_lanes(self.reach, leaf, scope, mask)
+        if mask is None or self._some_lane_runs(masked, scope):
+            yield mask
             return
         # If no lane runs, accesses common to all lanes must not happen either.
         name = f"llvm.vector.reduce.or.v{scope.extent}i1"
         after = code.skip_unless(code.emit(llvm.CallIntrinsicOp(name, [mask], [i1])))
-        emit_lanes(self.reach, leaf, scope, mask)
+        yield mask
         code.rejoin(after)
 
     def _spend_lanes(self, scope: Scope, leaf: Leaf) -> None:

@@ -118,7 +118,7 @@ def _load_contiguous(reach: Reach, place: AccessPlace, shape: Lanes, mask: SSAVa
     else:
         _refuse_streams(place, "it is masked by a guard")
         rest = code.zeros(place.buffer.dtype, len(shape.offsets))
-        if _is_whole(reach, place, start, len(shape.offsets)):
+        if is_whole(reach, place, start, len(shape.offsets)):
             op = llvm.LoadOp(pointer, kind, alignment)
             annotate(op, place)
             value = code.emit(op)
@@ -143,7 +143,7 @@ def _store_contiguous(reach: Reach, place: AccessPlace, shape: Lanes, value: SSA
         active = None if active is None else active[::-1]
         value = reverse(code, value)
         mask = None if mask is None else reverse(code, mask)
-    if mask is not None and _is_whole(reach, place, start, len(shape.offsets)):
+    if mask is not None and is_whole(reach, place, start, len(shape.offsets)):
         if not reach.idle.may_be_written(place.access, place.leaf, code.known):
             old = llvm.LoadOp(pointer, value.type, alignment)
             annotate(old, place)
@@ -168,7 +168,7 @@ def _store_contiguous(reach: Reach, place: AccessPlace, shape: Lanes, value: SSA
     code.do(op)
 
 
-def _is_whole(reach: Reach, place: AccessPlace, start: Expr, count: int) -> bool:
+def is_whole(reach: Reach, place: AccessPlace, start: Expr, count: int) -> bool:
     """Whether masked lanes may be accessed, too: only in the function's own frame, so that it can become registers."""
     low, high = start.bounds(reach.code.extents)
     if place.displacement is not None:

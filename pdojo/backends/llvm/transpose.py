@@ -1,12 +1,14 @@
 """Squares of elements that are copied with rows and columns exchanged: transposed in registers.
 
 An unrolled scope around a vector scope of the same extent copies a square if the source is contiguous along the
-unrolled scope and the copy along the lanes. Whole rows are loaded, exchanged and stored, instead of single elements.
+unrolled scope and the copy along the lanes. Whole rows are loaded, exchanged and stored, instead of single elements. A
+guard of the lanes leaves out rows of the source, and masks the stores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import VectorType
@@ -14,9 +16,10 @@ from xdsl.ir import SSAValue
 
 from pdojo.backends.common.addresses import lanes_of
 from pdojo.backends.llvm.code import FunctionCode, memory_type
-from pdojo.backends.llvm.lane_memory import check_streams
+from pdojo.backends.llvm.lane_memory import MASKED_STORES, check_streams, is_whole
 from pdojo.backends.llvm.memory import AccessPlace, Reach, annotate
-from pdojo.backends.llvm.vectors import shuffle
+from pdojo.backends.llvm.ops import ExtractElementOp
+from pdojo.backends.llvm.vectors import known_lanes, shuffle, splat, suffix
 from pdojo.dialect.affine import Size, const
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.attributes import Memory
@@ -38,7 +41,9 @@ def square_copy(scope: Scope) -> Leaf | None:
     if len(scope.children) > 1 or not isinstance(lanes, Scope) or lanes.mapping is not ScopeMapping.VECTOR:
         return None
     (leaf,) = lanes.leaves
-    if leaf.function is not None or leaf.accumulate is not None or scope.guard or lanes.guard:
+    if leaf.function is not None or leaf.accumulate is not None or scope.guard:
+        return None
+    if any(guard.uses(scope.depth) for guard in lanes.guard):
         return None
     (source,) = leaf.inputs
     if not isinstance(source, Access) or source.hints.data:
@@ -50,39 +55,83 @@ def square_copy(scope: Scope) -> Leaf | None:
     return leaf if fits and in_memory and buffers[0] is not buffers[1] else None
 
 
-def emit_square(reach: Reach, scope: Scope, leaf: Leaf) -> bool:
-    """Append a copy of a square; False, and nothing appended, if rows are not contiguous.
+@dataclass(frozen=True)
+class Square:
+    """A copy of a square. The unrolled scope and the lanes are open."""
 
-    Both scopes are open.
-    """
-    code, count = reach.code, scope.extent
-    row, column = scope.depth, scope.depth + 1
-    (source,) = leaf.reads
-    if not all(map(_is_linear, leaf.accesses)):
-        return False
-    place, target = reach.place(source, leaf), reach.place(leaf.output, leaf)
-    strides = (lanes_of(place.index, row, code.extents).stride, lanes_of(target.index, column, code.extents).stride)
-    linear = all(lanes_of(p.index, d, code.extents).offsets is not None for p in (place, target) for d in (row, column))
-    swizzled = any(p.buffer.swizzles and p.displacement is not None for p in (place, target))
-    if strides != (1, 1) or not linear or swizzled or row in place.steps or column in target.steps:
-        return False
-    kind = VectorType(memory_type(source.array.dtype), [count])
-    rows: list[SSAValue] = []
-    for lane in range(count):
-        pointer, alignment = _line(reach, place, {row: 0, column: lane})
-        op = llvm.LoadOp(pointer, kind, alignment)
-        annotate(op, place)
-        rows.append(code.emit(op))
-    for number, vector in enumerate(transposed(code, rows, GROUP // byte_width(source.array.dtype))):
+    reach: Reach
+    scope: Scope
+    source: AccessPlace
+    target: AccessPlace
+
+    @staticmethod
+    def of(reach: Reach, scope: Scope, leaf: Leaf) -> Square | None:
+        """The copy by a statement; None if its rows are not contiguous, or rows of the source cannot be left out."""
+        code = reach.code
+        row, column = scope.depth, scope.depth + 1
+        if not all(map(_is_linear, leaf.accesses)) or (
+            leaf.chain[-1].guard and MASKED_STORES.isdisjoint(code.features)
+        ):
+            return None
+        source, target = reach.place(leaf.reads[0], leaf), reach.place(leaf.output, leaf)
+        places = source, target
+        strides = (
+            lanes_of(source.index, row, code.extents).stride,
+            lanes_of(target.index, column, code.extents).stride,
+        )
+        linear = all(lanes_of(p.index, d, code.extents).offsets is not None for p in places for d in (row, column))
+        swizzled = any(p.buffer.swizzles and p.displacement is not None for p in places)
+        if strides != (1, 1) or not linear or swizzled or row in source.steps or column in target.steps:
+            return None
+        return Square(reach, scope, source, target)
+
+    def emit(self, mask: SSAValue | None) -> None:
+        """Append the code; `mask` are the lanes that run, None for all."""
+        code, count, depth = self.reach.code, self.scope.extent, self.scope.depth
+        rows = [self._loaded(lane, mask) for lane in range(count)]
+        for number, vector in enumerate(transposed(code, rows, GROUP // byte_width(self.source.buffer.dtype))):
+            code.known[depth] = number
+            self._store(number, vector, mask)
+        del code.known[depth]
+
+    def _loaded(self, lane: int, mask: SSAValue | None) -> SSAValue:
+        """A row of the source; zeros if its lane does not run."""
+        code, count, dtype = self.reach.code, self.scope.extent, self.source.buffer.dtype
+        kind = VectorType(memory_type(dtype), [count])
+        known = None if mask is None else known_lanes(mask)
+        if known is not None and not known[lane]:
+            return code.zeros(dtype, count)
+        pointer, alignment = _line(self.reach, self.source, {self.scope.depth: 0, self.scope.depth + 1: lane})
+        if mask is None or known is not None:
+            op = llvm.LoadOp(pointer, kind, alignment)
+            annotate(op, self.source)
+            return code.emit(op)
+        runs = splat(code, code.emit(ExtractElementOp(mask, code.integer(lane, 32))), count)
+        load = llvm.CallIntrinsicOp(
+            f"llvm.masked.load.{suffix(kind)}.p0", [pointer, runs, code.zeros(dtype, count)], [kind]
+        )
+        annotate(load, self.source, alignment=alignment)
+        return code.emit(load)
+
+    def _store(self, number: int, vector: SSAValue, mask: SSAValue | None) -> None:
+        """Store a row of the copy."""
+        reach, target, depth = self.reach, self.target, self.scope.depth
+        code, count = reach.code, self.scope.extent
+        index = target.index.substitute({depth: const(number), depth + 1: const(0)}, code.extents)
         if target.streams:
-            index = target.index.substitute({row: const(number), column: const(0)}, code.extents)
             check_streams(reach, target, index, count)
             reach.fence = True
-        pointer, alignment = _line(reach, target, {row: number, column: 0})
-        op = llvm.StoreOp(vector, pointer, alignment, nontemporal=target.streams)
-        annotate(op, target)
+        pointer, alignment = _line(reach, target, {depth: number, depth + 1: 0})
+        is_idle = is_whole(reach, target, index, count) and reach.idle.may_be_written(
+            target.access, target.leaf, code.known
+        )
+        if mask is None or is_idle:
+            op = llvm.StoreOp(vector, pointer, alignment, nontemporal=target.streams)
+            annotate(op, target)
+        else:
+            op = llvm.CallIntrinsicOp(f"llvm.masked.store.{suffix(vector.type)}.p0", [vector, pointer, mask], [])
+            annotate(op, target, alignment=alignment)
         code.do(op)
-    return True
 
 
 def _is_linear(access: Access) -> bool:

@@ -49,10 +49,12 @@ def copy_squares(builder: PassBuilder, identifier: str) -> bool:
     """
     leaf = builder.leaf(identifier)
     lanes = leaf.chain[-1]
-    if not is_copy(leaf) or lanes.mapping is not Mapping.VECTOR or lanes.guard or runs_along(leaf.reads[0], lanes):
+    if not is_copy(leaf) or lanes.mapping is not Mapping.VECTOR or runs_along(leaf.reads[0], lanes):
         return False
     rows = next((s for s in reversed(leaf.chain[:-1]) if runs_along(leaf.reads[0], s)), None)
     if rows is None or rows.extent < lanes.extent or rows.mapping is not Mapping.SEQUENTIAL:
+        return False
+    if any(guard.uses(rows.depth) for guard in lanes.guard):
         return False
     return builder.transact(lambda: _square(builder, identifier, rows.id, lanes.extent))
 
