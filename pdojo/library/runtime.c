@@ -401,10 +401,11 @@ static inline int acquire(pd_handle *handle) {
 
 static inline void release(pd_handle *handle) { atomic_store_explicit(&handle->busy, 0, memory_order_release); }
 
-/* Whether sizes are in their ranges; 0 is, too, if the first multiple is. */
+/* Whether sizes are in their ranges; 0 is, too, if the first multiple is, and is not the only one. */
 static int serves(const pd_range *range, int columns, const int64_t *sizes) {
   for (int k = 0; k < columns; k++) {
-    const int64_t step = range[k].step, low = range[k].low == step ? 0 : range[k].low;
+    const int64_t step = range[k].step, first = range[k].low;
+    const int64_t low = first == step && first < range[k].high ? 0 : first;
     if (sizes[k] < low || sizes[k] > range[k].high || (step > 1 && sizes[k] % step != 0)) return 0;
   }
   return 1;

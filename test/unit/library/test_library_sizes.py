@@ -187,7 +187,7 @@ def test_a_program_in_c(made: Path, tmp_path: Path) -> None:
     ran = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (0, "an index is outside of its range\n")
     header = (made / "include" / "small.h").read_text()
-    assert "M x K x N: 12x16x24, 1..8x16x8..24/8, 1..24x16x8..24/8" in header
+    assert "M x K x N: 12x16x24, 1x16x8..24/8, 1..8x16x8..24/8, 1..24x16x8..24/8" in header
     assert (
         "int small_pick(small_handle *handle, int64_t N, int64_t B, const float *x, const int64_t *i, float *y);"
         in header
