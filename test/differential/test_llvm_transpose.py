@@ -56,12 +56,13 @@ def test_squares_of_every_size(dtype: str, size: int, memory: str) -> None:
         "4:u 8:v y[{0},{1}] = x[{1},{0}]",
         "8:u 8:v y[{1},{0}] = x[{0},{1}]",
         "8:u 8:v y[{0},{1}]!nontemporal = x[{1},{0}]",  # one, past the caches
+        "1\n| 8:u 8:v z[{1},{2}] = x[{2},{1}]\n| 8 8 y[{1},{2}] = z[{1},{2}]",  # rows of a swizzled array
         "1\n| 8:u 8:v r[{1},{2}] = x[{1},{2}]\n| 8:u 8:v y[{1},{2}] = r[{1},{2}]",
     ],
 )
 def test_what_is_no_such_square(statement: str) -> None:
     """Statements that are almost copies of squares give the same results as in loops."""
-    arrays = "x f32 [8, 8] heap align 64\ny f32 [8, 8] heap align 64\nr f32 [8, 8] register\n"
+    arrays = "x f32 [8, 8] heap align 64\ny f32 [8, 8] heap align 64\nr f32 [8, 8] register\nz f32 [8, 16^0*8] stack\n"
     text = f"kernel k(x) -> (y)\n{arrays}\n8 8 y[{{0}},{{1}}] = 0\n{statement}\n"
     in_loops = text.replace(":u", "").replace(":v", "").replace("register", "stack")
     (kernel,), (plain,) = parse_notation(text), parse_notation(in_loops)

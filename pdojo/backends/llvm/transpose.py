@@ -14,7 +14,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
-from pdojo.backends.common.addresses import lanes_of
+from pdojo.backends.common.addresses import address_of, lanes_of
 from pdojo.backends.llvm.code import FunctionCode, memory_type
 from pdojo.backends.llvm.lane_memory import MASKED_STORES, check_streams, is_whole
 from pdojo.backends.llvm.memory import AccessPlace, Reach, annotate
@@ -72,6 +72,8 @@ class Square:
         if not all(map(_is_linear, leaf.accesses)) or (
             leaf.chain[-1].guard and MASKED_STORES.isdisjoint(code.features)
         ):
+            return None
+        if any(_is_swizzled_in(reach, access, leaf, (row, column)) for access in leaf.accesses):
             return None
         source, target = reach.place(leaf.reads[0], leaf), reach.place(leaf.output, leaf)
         places = source, target
@@ -132,6 +134,13 @@ class Square:
             op = llvm.CallIntrinsicOp(f"llvm.masked.store.{suffix(vector.type)}.p0", [vector, pointer, mask], [])
             annotate(op, target, alignment=alignment)
         code.do(op)
+
+
+def _is_swizzled_in(reach: Reach, access: Access, leaf: Leaf, depths: Sequence[int]) -> bool:
+    """Whether a swizzle depends on the place in the square, whose iterations are emitted at once."""
+    exchanges = address_of(access, reach.placement(access.array.buffer).layout, leaf.chain).exchanges
+    numbers = [reach.code.bind(number) for each in exchanges for number in (each.left, each.right)]
+    return any(number.uses(depth) for number in numbers for depth in depths)
 
 
 def _is_linear(access: Access) -> bool:
