@@ -26,20 +26,13 @@ from pdojo.transforms.api import (
 from pdojo.transforms.common.ordering import Uses, carried, reassociates, reordered, same_iteration, shared_buffers
 
 
-def observed(program: Program, exchanged: Iterable[Leaf]) -> set[Buffer]:
+def observed(program: Program, exchanged: Iterable[Leaf]) -> frozenset[Buffer]:
     """The buffers in which the order of the exchanged statements' stores matters.
 
-    These are the caller's memory, all buffers that statements read, the outputs of exchanged accumulations and
-    asynchronous copies, and the outputs of accumulations whose elements share memory: an accumulation needs its old
-    value even if no statement reads the result.
+    These are `Nest.observed`, and the outputs of exchanged accumulations and asynchronous copies.
     """
-    seen = {b for b in program.nest.buffers if b.op is None}
-    for leaf in program.nest.leaves:
-        seen.update(access.array.buffer for access in leaf.reads)
-        buffer = leaf.output.array.buffer
-        if leaf.accumulate is not None and (any(buffer.reuse) or len(buffer.names) > 1):
-            seen.add(buffer)
-    return seen | {leaf.output.array.buffer for leaf in exchanged if leaf.accumulate is not None or leaf.asynchronous}
+    own = {leaf.output.array.buffer for leaf in exchanged if leaf.accumulate is not None or leaf.asynchronous}
+    return program.nest.observed | own
 
 
 def are_tied(program: Program, first: Node, second: Node) -> bool:
