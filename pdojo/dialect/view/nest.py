@@ -400,21 +400,6 @@ class Nest:
         return found
 
     @cached_property
-    def observed(self) -> frozenset[Buffer]:
-        """The buffers in which the order of stores matters, whatever statements are exchanged.
-
-        These are the caller's memory, all buffers that statements read, and the outputs of accumulations whose elements
-        share memory: an accumulation needs its old value even if no statement reads the result.
-        """
-        seen = {buffer for buffer in self.buffers if buffer.op is None}
-        for leaf in self.leaves:
-            seen.update(access.array.buffer for access in leaf.reads)
-            buffer = leaf.output.array.buffer
-            if leaf.accumulate is not None and (any(buffer.reuse) or len(buffer.names) > 1):
-                seen.add(buffer)
-        return frozenset(seen)
-
-    @cached_property
     def by_id(self) -> dict[str, Node]:
         """Scopes and statements by stable identifier, in no order."""
         return {node.id: node for node in (*self.scopes, *self.leaves)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -26,13 +26,29 @@ from pdojo.transforms.api import (
 from pdojo.transforms.common.ordering import Uses, carried, reassociates, reordered, same_iteration, shared_buffers
 
 
-def observed(program: Program, exchanged: Iterable[Leaf]) -> frozenset[Buffer]:
-    """The buffers in which the order of the exchanged statements' stores matters.
+def observed(program: Program, exchanged: Sequence[Leaf]) -> set[Buffer]:
+    """The buffers of the exchanged statements in which the order of their stores matters.
 
-    These are `Nest.observed`, and the outputs of exchanged accumulations and asynchronous copies.
+    These are the caller's memory, all buffers that statements read, the outputs of exchanged accumulations and
+    asynchronous copies, and the outputs of accumulations whose elements share memory: an accumulation needs its old
+    value even if no statement reads the result.
     """
     own = {leaf.output.array.buffer for leaf in exchanged if leaf.accumulate is not None or leaf.asynchronous}
-    return program.nest.observed | own
+    used = {access.array.buffer for leaf in exchanged for access in leaf.accesses}
+    return own | {buffer for buffer in used if _is_observed(program, buffer)}
+
+
+def _is_observed(program: Program, buffer: Buffer) -> bool:
+    """Whether the order of stores to a buffer matters, whatever statements are exchanged."""
+
+    def decide() -> bool:
+        users = dict.fromkeys(user for user, _ in program.nest.accesses.get(buffer, ()))
+        if any(read.array.buffer is buffer for user in users for read in user.reads):
+            return True
+        shares = any(buffer.reuse) or len(buffer.names) > 1
+        return shares and any(user.accumulate is not None for user in users)
+
+    return buffer.op is None or program.nest.about_uses(buffer, "observed", decide)
 
 
 def are_tied(program: Program, first: Node, second: Node) -> bool:
