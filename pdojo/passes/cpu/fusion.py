@@ -195,10 +195,8 @@ def _is_summed_in_parts(builder: PassBuilder, name: str) -> bool:
 def _is_cheap(builder: PassBuilder, leaf: Leaf) -> bool:
     """True for a temporary with one cheap writer that reads one input array and values of lower rank."""
     name = leaf.output.array.name
-    reads = [i for i in leaf.inputs if isinstance(i, Access)]
-    large = list(
-        {(a.array.name, a.index): a for a in reads if len(a.array.shape) >= len(leaf.output.array.shape)}.values()
-    )
+    reads = {i.key: i for i in leaf.inputs if isinstance(i, Access)}.values()
+    large = [a for a in reads if len(a.array.shape) >= len(leaf.output.array.shape)]
     return (
         leaf.accumulate is None
         and leaf.function in CHEAP
