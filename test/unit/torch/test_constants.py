@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,13 +13,7 @@ from torch.nn import functional
 
 from pdojo.torch.backend import CompiledGraph
 
-
-@pytest.fixture(autouse=True)
-def _no_caches() -> Iterator[None]:
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("no_caches")
 
 
 class Tied(nn.Module):

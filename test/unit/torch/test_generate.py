@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,12 +27,7 @@ def llama() -> Any:
     return transformers.LlamaForCausalLM(config)
 
 
-@pytest.fixture(autouse=True)
-def _no_caches() -> Iterator[None]:
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("no_caches")
 
 
 @pytest.mark.parametrize("batch", [1, 2])

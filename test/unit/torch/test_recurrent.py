@@ -22,12 +22,7 @@ REASON = "Attempted to wrap RNN, GRU, or LSTM"
 REMEDY = "Set torch._dynamo.config.allow_rnn=True"
 
 
-@pytest.fixture(autouse=True)
-def _no_caches() -> Iterator[None]:
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("no_caches")
 
 
 @pytest.fixture

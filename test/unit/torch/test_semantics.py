@@ -8,7 +8,7 @@ import pickle
 import random
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import Any
 
@@ -25,12 +25,7 @@ from pdojo.torch.options import Options
 PLAIN = {"tune": "none"}
 
 
-@pytest.fixture(autouse=True)
-def _no_caches() -> Iterator[None]:
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("no_caches")
 
 
 def compiled(function: Callable[..., Any], **keywords: Any) -> Callable[..., Any]:

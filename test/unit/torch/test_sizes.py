@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from threading import Thread
 from typing import Any
 
@@ -19,13 +19,7 @@ from pdojo.torch.backend import CompiledGraph, compiled_graph
 from pdojo.torch.options import Options
 from pdojo.torch.symbols import SizedSymbol, Symbols, joined, known_sizes
 
-
-@pytest.fixture(autouse=True)
-def _no_caches() -> Iterator[None]:
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("no_caches")
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,13 +14,7 @@ from torch import nn
 from pdojo.torch import LateChangeWarning
 from pdojo.torch.statics import Statics, _checksum, _parts, _sample, can_be_constant
 
-
-@pytest.fixture(autouse=True)
-def _no_caches() -> Iterator[None]:
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("no_caches")
 
 
 def neuron(model: Any) -> None:
