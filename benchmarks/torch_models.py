@@ -1,7 +1,7 @@
 """Models with random weights, from configurations of `transformers` and from plain modules of PyTorch.
 
 `python -m benchmarks.programs models` measures them beside PyTorch (eager) and `torch.compile`, with and without
-freezing of weights. Nothing is downloaded. Sizes are such that two cores run a model in 10 to 300 ms.
+freezing of weights. Nothing is downloaded. Sizes are those of the models that people use.
 """
 
 # PyTorch need not be installed, and its functions take anything.
@@ -42,88 +42,117 @@ def _tokens(vocabulary: int, *shape: int) -> Tensor:
     return torch.randint(0, vocabulary, shape)
 
 
-def _bert(batch: int = 1, length: int = 128) -> Case:
+def _images(batch: int) -> tuple[Tensor]:
+    return (torch.randn(batch, 3, 224, 224),)
+
+
+def _resnet18(batch: int) -> Case:
+    from transformers import ResNetConfig, ResNetModel
+
+    config = ResNetConfig(embedding_size=64, hidden_sizes=[64, 128, 256, 512], depths=[2, 2, 2, 2], layer_type="basic")
+    return Case(_Outputs(ResNetModel(config)), _images(batch))
+
+
+def _resnet50(batch: int) -> Case:
+    from transformers import ResNetConfig, ResNetModel
+
+    return Case(_Outputs(ResNetModel(ResNetConfig())), _images(batch))
+
+
+def _convnext(batch: int) -> Case:
+    from transformers import ConvNextConfig, ConvNextModel
+
+    return Case(_Outputs(ConvNextModel(ConvNextConfig())), _images(batch))
+
+
+def _mobilenet(batch: int) -> Case:
+    from transformers import MobileNetV2Config, MobileNetV2Model
+
+    return Case(_Outputs(MobileNetV2Model(MobileNetV2Config())), _images(batch))
+
+
+def _efficientnet(batch: int) -> Case:
+    from transformers import EfficientNetConfig, EfficientNetModel
+
+    config = EfficientNetConfig(image_size=224, width_coefficient=1.0, depth_coefficient=1.0, hidden_dim=1280)
+    return Case(_Outputs(EfficientNetModel(config)), _images(batch))
+
+
+def _swin(batch: int) -> Case:
+    from transformers import SwinConfig, SwinModel
+
+    return Case(_Outputs(SwinModel(SwinConfig())), _images(batch))
+
+
+def _vit(batch: int) -> Case:
+    from transformers import ViTConfig, ViTModel
+
+    config = ViTConfig(hidden_size=384, num_hidden_layers=12, num_attention_heads=6, intermediate_size=1536)
+    return Case(_Outputs(ViTModel(config)), _images(batch))
+
+
+def _segformer(batch: int) -> Case:
+    from transformers import SegformerConfig, SegformerModel
+
+    return Case(_Outputs(SegformerModel(SegformerConfig())), _images(batch))
+
+
+def _bert(batch: int, length: int = 128) -> Case:
     from transformers import BertConfig, BertModel
 
-    config = BertConfig(hidden_size=384, num_hidden_layers=6, num_attention_heads=6, intermediate_size=1536)
+    config = BertConfig()
     mask = torch.ones(batch, length, dtype=torch.int64)
     mask[:, -length // 8 :] = 0
     return Case(_Outputs(BertModel(config)), (_tokens(config.vocab_size, batch, length), mask))
 
 
-def _gpt2(length: int = 128) -> Case:
+def _t5(batch: int, length: int = 128) -> Case:
+    from transformers import T5Config, T5EncoderModel
+
+    config = T5Config()
+    return Case(_Outputs(T5EncoderModel(config)), (_tokens(config.vocab_size, batch, length),))
+
+
+def _gpt2(batch: int, length: int = 128) -> Case:
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    config = GPT2Config(n_embd=384, n_layer=6, n_head=6, vocab_size=5000)
-    return Case(_Outputs(GPT2LMHeadModel(config), use_cache=False), (_tokens(config.vocab_size, 1, length),))
+    config = GPT2Config()
+    return Case(_Outputs(GPT2LMHeadModel(config), use_cache=False), (_tokens(config.vocab_size, batch, length),))
 
 
-def _gpt2_with_cache(past: int = 255) -> Case:
+def _gpt2_with_cache(batch: int, past: int = 255) -> Case:
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    config = GPT2Config(n_embd=768, n_layer=8, n_head=12, vocab_size=5000)
-    shape = (1, config.n_head, past, config.n_embd // config.n_head)
+    config = GPT2Config()
+    shape = (batch, config.n_head, past, config.n_embd // config.n_head)
     cache = [(torch.randn(shape), torch.randn(shape)) for _ in range(config.n_layer)]
-    return Case(_WithCache(GPT2LMHeadModel(config)), (_tokens(config.vocab_size, 1, 1), cache))
+    return Case(_WithCache(GPT2LMHeadModel(config)), (_tokens(config.vocab_size, batch, 1), cache))
 
 
-def _llama(length: int = 128) -> Case:
+def _llama(batch: int, length: int = 128) -> Case:
     from transformers import LlamaConfig, LlamaForCausalLM
 
+    # The sizes of SmolLM-135M.
     config = LlamaConfig(
-        hidden_size=512,
-        intermediate_size=1408,
-        num_hidden_layers=4,
-        num_attention_heads=8,
-        num_key_value_heads=2,
-        vocab_size=4000,
-        max_position_embeddings=1024,
+        hidden_size=576,
+        intermediate_size=1536,
+        num_hidden_layers=30,
+        num_attention_heads=9,
+        num_key_value_heads=3,
+        vocab_size=49152,
+        max_position_embeddings=2048,
+        tie_word_embeddings=True,
     )
-    return Case(_Outputs(LlamaForCausalLM(config), use_cache=False), (_tokens(config.vocab_size, 1, length),))
+    return Case(_Outputs(LlamaForCausalLM(config), use_cache=False), (_tokens(config.vocab_size, batch, length),))
 
 
-def _vit() -> Case:
-    from transformers import ViTConfig, ViTModel
-
-    config = ViTConfig(hidden_size=192, num_hidden_layers=6, num_attention_heads=3, intermediate_size=768)
-    return Case(_Outputs(ViTModel(config)), (torch.randn(1, 3, 224, 224),))
-
-
-def _convnext() -> Case:
-    from transformers import ConvNextConfig, ConvNextModel
-
-    config = ConvNextConfig(hidden_sizes=[48, 96, 192, 384], depths=[2, 2, 4, 2])
-    return Case(_Outputs(ConvNextModel(config)), (torch.randn(1, 3, 160, 160),))
-
-
-def _resnet() -> Case:
-    from transformers import ResNetConfig, ResNetModel
-
-    config = ResNetConfig(embedding_size=64, hidden_sizes=[64, 128, 256, 512], depths=[2, 2, 2, 2], layer_type="basic")
-    return Case(_Outputs(ResNetModel(config)), (torch.randn(1, 3, 160, 160),))
-
-
-def _mobilenet() -> Case:
-    from transformers import MobileNetV2Config, MobileNetV2Model
-
-    return Case(_Outputs(MobileNetV2Model(MobileNetV2Config())), (torch.randn(1, 3, 192, 192),))
-
-
-def _swin() -> Case:
-    from transformers import SwinConfig, SwinModel
-
-    config = SwinConfig(image_size=160, window_size=5, embed_dim=48, depths=[2, 2, 2], num_heads=[3, 6, 12])
-    return Case(_Outputs(SwinModel(config)), (torch.randn(1, 3, 160, 160),))
-
-
-def _whisper() -> Case:
+def _whisper(batch: int) -> Case:
     from transformers import WhisperConfig
     from transformers.models.whisper.modeling_whisper import WhisperEncoder
 
-    config = WhisperConfig(
-        d_model=256, encoder_layers=4, encoder_attention_heads=4, encoder_ffn_dim=1024, max_source_positions=300
-    )
-    return Case(_Outputs(WhisperEncoder(config)), (torch.randn(1, config.num_mel_bins, 600),))
+    # The encoder of whisper-base.
+    config = WhisperConfig(d_model=512, encoder_layers=6, encoder_attention_heads=8, encoder_ffn_dim=2048)
+    return Case(_Outputs(WhisperEncoder(config)), (torch.randn(batch, config.num_mel_bins, 3000),))
 
 
 class _Outputs(nn.Module):
@@ -220,24 +249,42 @@ class _Mixture(nn.Module):
         return x + torch.einsum("eth,ehd,te->td", hidden, self.second, weights / weights.sum(-1, keepdim=True))
 
 
-MAKERS: dict[str, Callable[[], Case]] = {
+def _narrow(make: Callable[[int], Case]) -> Case:
+    """A case in bfloat16, with a batch of one."""
+    case = make(1)
+    assert isinstance(case.function, nn.Module)
+    arguments = [each.bfloat16() if each.is_floating_point() else each for each in case.arguments]
+    return Case(case.function.bfloat16(), tuple(arguments))
+
+
+MODELS: dict[str, Callable[[int], Case]] = {
+    "resnet18": _resnet18,
+    "resnet50": _resnet50,
+    "convnext": _convnext,
+    "mobilenet": _mobilenet,
+    "efficientnet": _efficientnet,
+    "swin": _swin,
+    "vit": _vit,
+    "segformer": _segformer,
+    "unet": lambda batch: Case(_UNet(64), (torch.randn(batch, 64, 64, 64),)),
     "bert": _bert,
-    "bert, batch 4": partial(_bert, 4, 64),
+    "t5 encoder": _t5,
     "gpt2": _gpt2,
     "gpt2, cache": _gpt2_with_cache,
     "llama": _llama,
-    "vit": _vit,
-    "convnext": _convnext,
-    "resnet": _resnet,
-    "mobilenet": _mobilenet,
-    "swin": _swin,
     "whisper encoder": _whisper,
-    "mlp": _mlp,
-    "lstm cell": lambda: Case(_Recurrent(384), (torch.randn(24, 16, 384),)),
-    "unet": lambda: Case(_UNet(32), (torch.randn(1, 32, 64, 64),)),
-    "mixture": lambda: Case(_Mixture(256, 8), (torch.randn(128, 256),)),
 }
-CASES = {name: partial(_seeded, make) for name, make in MAKERS.items()}
+"""Makers of models in the sizes that people use, for a batch."""
+NARROW = ("resnet50", "vit", "bert", "gpt2", "llama")
+"""Models that are measured in bfloat16, too."""
+CASES: dict[str, Callable[[], Case]] = {
+    **{name: partial(_seeded, partial(make, 1)) for name, make in MODELS.items()},
+    **{f"{name}, batch 8": partial(_seeded, partial(make, 8)) for name, make in MODELS.items()},
+    **{f"{name}, bf16": partial(_seeded, partial(_narrow, MODELS[name])) for name in NARROW},
+    "mlp": lambda: _seeded(_mlp),
+    "lstm cell": lambda: _seeded(lambda: Case(_Recurrent(384), (torch.randn(24, 16, 384),))),
+    "mixture": lambda: _seeded(lambda: Case(_Mixture(256, 8), (torch.randn(128, 256),))),
+}
 names = partial(chosen, CASES)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
+from pdojo.dialect.affine import Expr
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.nodes import is_plain, is_whole
 from pdojo.passes.common.builder import PassBuilder
@@ -99,10 +100,23 @@ def uses(access: Access, scope: Scope) -> bool:
 def can_pack(leaf: Leaf, panel: Access) -> bool:
     """True if a copy of the panel in loop order is at most `MOST_PADDED` times the array; overlapping windows are not.
 
-    The copy's rows are padded to whole vectors.
+    Vectors that lanes without elements fill up do not count.
     """
-    loops = {v for e in panel.index for v in e.variables()}
-    return prod(leaf.chain[v].extent for v in loops) <= MOST_PADDED * prod(panel.array.shape)
+    return prod(_elements(leaf, e, n) for e, n in zip(panel.index, panel.array.shape, strict=True)) <= (
+        MOST_PADDED * prod(panel.array.shape)
+    )
+
+
+def _elements(leaf: Leaf, index: Expr, extent: int) -> int:
+    """The elements of a copy for the loops in one dimension's index, of a dimension of `extent`.
+
+    They are at most as many as the dimension has, if no two iterations read the same one.
+    """
+    loops = sorted((abs(index.coefficient(v)), leaf.chain[v].extent) for v in index.variables())
+    count, reach, apart = prod(n for _, n in loops), 0, True
+    for step, n in loops:
+        apart, reach = apart and step > reach, reach + step * (n - 1)
+    return min(count, extent) if apart else count
 
 
 def is_bound(leaf: Leaf, panel: Access) -> bool:

@@ -250,8 +250,12 @@ def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan, *, 
     """Copy the panel in the order of the sum's reads: once, at binding, if it is constant, or if that pays."""
     leaf = builder.leaf(identifier)
     panel = leaf.reads[plan.panel]
-    if is_bound(leaf, panel) and _pack_panel(builder, identifier, leaf.chain[0], rows, plan):
-        builder.attempt("bind_array", builder.leaf(identifier).reads[plan.panel].array.name, ONCE)
+    if is_bound(leaf, panel):
+        if _is_packed(leaf, panel, rows):
+            return
+        if not _pack_panel(builder, identifier, leaf.chain[0], rows, plan):
+            _pack_box(builder, identifier, rows, plan)
+        builder.make("bind_array", builder.leaf(identifier).reads[plan.panel].array.name, ONCE)
         return
     is_contiguous = lane_stride(panel.index, panel.array.shape, rows + 2) is Stride.CONTIGUOUS
     count = leaf.chain[rows].extent
@@ -294,6 +298,40 @@ def _pack_panel(builder: PassBuilder, identifier: str, around: Scope, rows: int,
         if scope.extent <= plan.vectors + 1:
             builder.attempt("unroll", scope, "the vectors of one term")
     return True
+
+
+def _is_packed(leaf: Leaf, panel: Access, rows: int) -> bool:
+    """True if the panel is a copy whose lanes are contiguous, made for another piece of the columns."""
+    is_contiguous = lane_stride(panel.index, panel.array.shape, rows + 2) is Stride.CONTIGUOUS
+    return is_contiguous and panel.array.buffer.op is not None
+
+
+def _pack_box(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan) -> None:
+    """Copy the whole constant panel for all pieces of the columns, which one nest may contain.
+
+    Its order is vectors, terms, lanes.
+    """
+    leaf, why = builder.leaf(identifier), "all columns in one copy: vectors of one term lie together"
+    name = leaf.reads[plan.panel].array.name
+    builder.make("stage_in", leaf.chain[0], why, array=name, location="heap", form="box")
+    read = builder.leaf(identifier).reads[plan.panel]
+    (columns,) = (d for d, e in enumerate(read.index) if e.uses(rows + 2))
+    copied = read.array.name
+    builder.make("tile_dim", f"{copied}:{columns}", why, size=plan.lanes)
+    index = builder.leaf(identifier).reads[plan.panel].index
+    lanes = columns + 1
+    depths = [max(e.variables(), default=0) for e in index]
+    order = sorted(range(len(index)), key=lambda d: (d == lanes, depths[d] > rows + 2, depths[d]))
+    _arrange(builder, copied, order, why)
+
+
+def _arrange(builder: PassBuilder, name: str, wanted: Sequence[int], why: str) -> None:
+    """Permute the dimensions of a temporary into the order `wanted`."""
+    now = list(range(len(wanted)))
+    for target, dimension in enumerate(wanted):
+        for place in reversed(range(target, now.index(dimension))):
+            builder.make("swap_dims", f"{name}:{place}", why)
+            now[place], now[place + 1] = now[place + 1], now[place]
 
 
 def _pack_rows(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan) -> None:
