@@ -15,7 +15,7 @@ from pdojo.build.sizes import open_extent
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.model.classify import Kind
-from pdojo.model.graph import Known, Operand, Operation, Tensor, Value
+from pdojo.model.graph import Known, Operand, Operation, Tensor, Value, dtype_of
 
 _LONGEST = 48
 """Most characters of a kernel's name."""
@@ -55,10 +55,21 @@ def step_of(operations: Sequence[Operation], wanted: Collection[Tensor], known: 
     name = _name(operations)
     key = signature(name, used, handles)
     if key not in known:
-        kernel = kernel_with_repeats(name, used, handles)
+        kernel = kernel_with_repeats(name, used, handles, numerics=_numerics(operations))
         known[key] = known.setdefault(print_notation(kernel), kernel)
     sizes = [open_extent(size.expression) for size in known[key].known_sizes().values()]
     return Step(known[key], tuple(inputs), tuple(outputs), sizes=tuple(sizes))
+
+
+_BF16 = ("contract", "flush", "reassociate")
+"""Permissions of products of bf16: the processors' instructions take denormal factors for zero, and so do the libraries
+that PyTorch and ONNX Runtime call."""
+
+
+def _numerics(operations: Sequence[Operation]) -> tuple[str, ...] | None:
+    """The permitted classes of a group's kernel; None for the default."""
+    products = [each for each in operations if each.kind is Kind.CONTRACTION]
+    return _BF16 if any(dtype_of(operand) == "bf16" for each in products for operand in each.operands) else None
 
 
 class _Lowering:
