@@ -92,11 +92,11 @@ def _share(builder: PassBuilder, nest: Scope, threads: int) -> None:
     worth = [s for s in perfect(nest) if _is_worth_starting(builder, s)]
     cost = {s.id: _cycles(builder, s, threads, min(balance(s.extent, threads), EVEN)) for s in worth}
     loops = sorted(worth, key=lambda s: (cost[s.id], s.depth))
-    children = [s for s in perfect(nest)[-1].children if isinstance(s, Scope) and _is_worth_starting(builder, s)]
-    inside = [s.id for s in children]
+    children = [s for s in perfect(nest)[-1].children if isinstance(s, Scope)]
+    inside = [s.id for s in children if _is_worth_starting(builder, s)]
     # A loop with fewer starts may be faster than one that balances better.
     best = min((cost[s.id] for s in loops if balance(s.extent, threads) >= EVEN), default=0.0)
-    best = best or sum(_cycles(builder, s, threads, EVEN) for s in children)
+    best = best or sum(_cycles(builder, s, threads, EVEN) if s.id in inside else _serial(builder, s) for s in children)
     even = [s for s in loops if balance(s.extent, threads) >= EVEN or cost[s.id] <= best]
     if any(builder.attempt("parallelize", loop, _why(loop, threads)) for loop in even):
         return
@@ -112,8 +112,13 @@ def _share(builder: PassBuilder, nest: Scope, threads: int) -> None:
 
 def _cycles(builder: PassBuilder, scope: Scope, threads: int, balanced: float) -> float:
     """Cycles of all runs of a scope that threads share with this balance, with all starts of the threads."""
-    machine, runs = builder.game.machine, prod(loop.extent for loop in scope.chain[: scope.depth])
-    return runs * (_alone(builder, scope) / (threads * balanced) + start_cycles(machine))
+    runs = prod(loop.extent for loop in scope.chain[: scope.depth])
+    return _serial(builder, scope) / (threads * balanced) + runs * start_cycles(builder.game.machine)
+
+
+def _serial(builder: PassBuilder, scope: Scope) -> float:
+    """Cycles of all runs of a scope on one thread."""
+    return prod(loop.extent for loop in scope.chain[: scope.depth]) * _alone(builder, scope)
 
 
 def _why(loop: Scope, threads: int) -> str:
