@@ -100,23 +100,25 @@ def uses(access: Access, scope: Scope) -> bool:
 def can_pack(leaf: Leaf, panel: Access) -> bool:
     """True if a copy of the panel in loop order is at most `MOST_PADDED` times the array; overlapping windows are not.
 
-    Vectors that lanes without elements fill up do not count.
+    Lanes beyond the array, which fill up vectors, do not count.
     """
-    return prod(_elements(leaf, e, n) for e, n in zip(panel.index, panel.array.shape, strict=True)) <= (
-        MOST_PADDED * prod(panel.array.shape)
-    )
+    loops = {v for e in panel.index for v in e.variables()}
+    inside = prod(_part_inside(leaf, e, n) for e, n in zip(panel.index, panel.array.shape, strict=True))
+    return prod(leaf.chain[v].extent for v in loops) * inside <= MOST_PADDED * prod(panel.array.shape)
 
 
-def _elements(leaf: Leaf, index: Expr, extent: int) -> int:
-    """The elements of a copy for the loops in one dimension's index, of a dimension of `extent`.
+def _part_inside(leaf: Leaf, index: Expr, extent: int) -> float:
+    """The part of the iterations of one dimension's loops that are inside of a dimension of `extent`.
 
-    They are at most as many as the dimension has, if no two iterations read the same one.
+    All, if the index is no sum of iterations, or if two iterations read the same element.
     """
     loops = sorted((abs(index.coefficient(v)), leaf.chain[v].extent) for v in index.variables())
-    count, reach, apart = prod(n for _, n in loops), 0, True
+    count, reach = prod(n for _, n in loops), 0
     for step, n in loops:
-        apart, reach = apart and step > reach, reach + step * (n - 1)
-    return min(count, extent) if apart else count
+        if step <= reach:
+            return 1.0
+        reach += step * (n - 1)
+    return min(1.0, extent / count)
 
 
 def is_bound(leaf: Leaf, panel: Access) -> bool:

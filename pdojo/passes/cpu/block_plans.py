@@ -181,9 +181,14 @@ def _rows_load(machine: Machine, leaf: Leaf, panel: int, rows: Scope | None, hei
     width = byte_width(scalar.array.dtype)
     if step == 1:
         return _load_in_place(machine, leaf, scalar, height * width, 1)
+    return height * machine.cpu.near_load if evict_each_other(machine, step * width, height) else 0.0
+
+
+def evict_each_other(machine: Machine, step: int, count: int) -> bool:
+    """True if `count` elements `step` bytes apart share so few sets of the first cache that it does not keep them."""
     way = machine.cache_bytes[0] // WAYS
-    sets = way // max(gcd(step * width, way), machine.cache_line)
-    return height * machine.cpu.near_load if step and height >= WAYS * sets else 0.0
+    sets = way // max(gcd(step, way), machine.cache_line)
+    return step != 0 and count >= WAYS * sets
 
 
 def _load_in_place(machine: Machine, leaf: Leaf, panel: Access, line: int, vectors: int) -> float:

@@ -41,6 +41,7 @@ from pdojo.passes.cpu.block_plans import (
     block_plans,
     copies_of,
     dots_cost,
+    evict_each_other,
     is_repaid,
     least_rest,
     tallest,
@@ -387,9 +388,12 @@ def _are_near(machine: Machine, leaf: Leaf, scalar: Access, rows: int, height: i
     """True if the rows of a block stay in near caches for the next panel; the loop over rows is at `rows`."""
     terms = prod(s.extent for s in leaf.chain if s.depth not in spatial_loops(leaf))
     width = byte_width(scalar.array.dtype)
-    if linear_address(scalar.index, scalar.array.shape).coefficient(rows) == 1:
+    step = linear_address(scalar.index, scalar.array.shape).coefficient(rows)
+    if step == 1:
         # Rows side by side: each term lies in another line, and often in another page.
         return terms * max(machine.cache_line, height * width) <= machine.cache_bytes[0]
+    if evict_each_other(machine, step * width, height):
+        return False
     return height * terms * width <= NEAR_ROWS * machine.cache_bytes[0]
 
 
