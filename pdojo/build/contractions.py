@@ -251,7 +251,7 @@ def conv(
         filters.view(shape, [at[1], at[2], *at[3 + rank :]]),
     ]
     result = reshape(sum_of_products(aligned, 1 + rank), (n, outputs, *places))
-    return cast(_with_bias(result, bias), kind)
+    return cast(with_bias(result, bias), kind)
 
 
 def causal_conv_with_state(
@@ -282,7 +282,8 @@ def ends_of(padding: Widths, rank: int) -> Sequence[Sequence[int]]:
     return rows
 
 
-def _with_bias(x: Array, bias: Array | None) -> Array:
+def with_bias(x: Array, bias: Array | None) -> Array:
+    """`x` [N, C, ...] and a bias [C]."""
     if bias is None:
         return x
     if bias.shape != x.shape[1:2]:
@@ -351,7 +352,7 @@ def conv_transpose(
     flat = reshape(transpose(found, order), (n, groups * outputs, *joined))
     ends = [(-first, extent - last - total) for (first, last), extent, total in
             zip(ends_of(padding, rank), whole, joined, strict=True)]  # fmt: skip
-    return cast(_with_bias(pad(flat, [(0, 0), (0, 0), *ends]), bias), kind)
+    return cast(with_bias(pad(flat, [(0, 0), (0, 0), *ends]), bias), kind)
 
 
 def _spread(weights: Array, dilations: Sequence[int]) -> Array:

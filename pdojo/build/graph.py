@@ -37,6 +37,8 @@ class Definition:
     """Whether callers bind the input once."""
     strides: Strides = ()
     """The strides of an input that is not dense."""
+    keeps_order: bool = False
+    """Whether its axes keep their order in memory, whatever the order of its readers."""
     casts: dict[tuple[str, str], Definition] = field(init=False, default_factory=dict["tuple[str, str]", "Definition"])
     """Its casts, keyed by function and type of handle, so that there is one of each."""
     serial: int = field(init=False, default_factory=lambda: next(_serial))

@@ -311,7 +311,7 @@ def _relaid(
     place: Callable[[Sequence[Expr], Sequence[int]], Iterable[Expr]],
 ) -> tuple[dict[Definition, tuple[Write, ...]], Definition]:
     """The nests with a new temporary in the place of one, and the new one; `place` gives its index for the former."""
-    renamed = Definition(definition.dtype, tuple(shape))
+    renamed = Definition(definition.dtype, tuple(shape), keeps_order=definition.keeps_order)
 
     def operand(given: Operand, extents: Sequence[int]) -> Operand:
         match given:
@@ -334,19 +334,24 @@ def _relaid(
 def _in_order_of_readers(
     writes: dict[Definition, tuple[Write, ...]], outputs: Collection[Definition]
 ) -> dict[Definition, tuple[Write, ...]]:
-    """Temporaries that every reader runs over in another order get this order in memory, and their nests too."""
+    """Temporaries that every reader runs over in another order get this order in memory, and their nests too.
+
+    The order of a sum's scopes, results before terms, does not count.
+    """
     for definition in reversed(tuple(writes)):
         nests = writes[definition]
         orders = {
             _order_of(read.index, nest.extents)
             for others in writes.values()
             for nest in others
+            if nest.reduction is None
             for read in nest.reads()
             if read.definition is definition
         }
         order = orders.pop() if len(orders) == 1 else None
         if (
             definition in outputs
+            or definition.keeps_order
             or order is None
             or order == tuple(sorted(order))
             or any(nest.reduction is not None or nest.loop is not None or nest.is_scatter for nest in nests)

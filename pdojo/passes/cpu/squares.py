@@ -21,7 +21,20 @@ def use_lines(builder: PassBuilder, identifier: str) -> None:
         return
     line = builder.game.machine.cache_line // byte_width(gathered[0].array.dtype)
     if rows.extent >= line and builder.transact(lambda: _lines_first(builder, identifier, rows.id, line)):
-        copy_squares(builder, identifier)
+        if is_copy(builder.leaf(identifier)):
+            copy_squares(builder, identifier)
+            return
+        for name in {access.array.name for access in gathered}:
+            builder.transact(lambda name=name: _stage_squares(builder, identifier, name))
+
+
+def _stage_squares(builder: PassBuilder, identifier: str, name: str) -> bool:
+    """Read gathered elements from a copy that is made square by square, in front of the loop along the lines."""
+    known, why = builder.nest.by_id.keys(), "squares are transposed in registers, not gathered"
+    builder.make("stage_in", builder.loop(identifier, -2), why, array=name, location="stack")
+    (copy,) = (leaf.id for leaf in builder.nest.leaves if leaf.id not in known)
+    builder.attempt("vectorize", builder.loop(copy, -1), why)
+    return copy_squares(builder, copy)
 
 
 def _lines_first(builder: PassBuilder, identifier: str, rows: str, line: int) -> None:

@@ -1,0 +1,111 @@
+"""Convolutions with fewer products: Winograd's minimal filtering F(2x2, 3x3) (Lavin and Gray, CVPR 2016)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pdojo.build.array import Array
+from pdojo.build.contractions import contract, ends_of, with_bias
+from pdojo.build.extents import shown
+from pdojo.build.graph import Read
+from pdojo.build.pieces import Widths, assemble, pad
+from pdojo.build.shapes import reshape, transpose
+from pdojo.errors import UsageError
+
+
+def conv_winograd(
+    x: Array,
+    weights: Array,
+    bias: Array | None = None,
+    *,
+    padding: Widths = 0,
+    images: int = 1,
+    rows: int = 1,
+) -> Array:
+    """The convolution of `conv` with 3 x 3 taps and stride 1, with 16 products for 2 x 2 results instead of 36.
+
+    Results are equal in exact arithmetic; their rounding differs (docs/decisions/2026-11-27-winograd.md). Products are
+    computed for blocks of `images` images and `rows` rows of tiles: each block reads all transformed weights.
+
+    Shapes: `x` [N, C, H, W], `weights` [O, C, 3, 3], `bias` [O]; the result is [N, O, *places].
+
+    >>> from pdojo import build
+    >>> x, k = build.input("x", "f32", (2, 4, 9, 9)), build.input("k", "f32", (6, 4, 3, 3))
+    >>> build.conv_winograd(x, k, padding=1)
+    <Array f32 [2, 6, 9, 9]>
+    """
+    if x.rank != 4 or weights.shape[1:] != (x.shape[1], 3, 3):
+        raise UsageError(
+            f"conv_winograd takes x [N, C, H, W] and weights [O, C, 3, 3], not {shown(x.shape)}, {shown(weights.shape)}"
+        )
+    n, channels, *sides = x.shape
+    outputs = weights.shape[0]
+    (top, bottom), (left, right) = ends_of(padding, 2)
+    high, wide = sides[0] + top + bottom - 2, sides[1] + left + right - 2
+    image_blocks, row_blocks, tiles = -(-n // images), -(-high // (2 * rows)), -(-wide // 2)
+    tile_rows, all_images = row_blocks * rows, image_blocks * images
+    ends = (
+        (0, all_images - n),
+        (top, 2 * tile_rows + 2 - sides[0] - top),
+        (left, 2 * tiles + 2 - sides[1] - left),
+        (0, 0),
+    )
+    last = pad(transpose(x, (0, 2, 3, 1)), ends)
+    by_rows = _transformed(last, 1, tile_rows)
+    parts = reshape(by_rows, (image_blocks, images, row_blocks, rows, 4, 2 * tiles + 2, channels))
+    parts = transpose(parts, (0, 2, 4, 1, 3, 5, 6))
+    inside = _transformed(parts, 5, tiles, at=3)
+    taps = _taps(_taps(transpose(weights, (2, 3, 1, 0)), 0), 1)
+    products = contract("abijnrtc,ijco->abijnrto", inside, taps)
+    products = reshape(
+        transpose(products, (0, 4, 1, 5, 2, 3, 6, 7)), (all_images, tile_rows, 4, 4, tiles, outputs)
+    )
+    back = _stacked(_results(products, 2), 2)
+    places = ((row, column) for row in range(2) for column in range(2))
+    found = [_results(back[:, :, row], 2) for row in range(2)]
+    whole = _kept(
+        assemble(
+            (all_images, 2 * tile_rows, 2 * tiles, outputs),
+            [((slice(None), slice(i, None, 2), slice(j, None, 2)), found[i][j]) for i, j in places],
+            None,
+        )
+    )
+    result = transpose(whole[:n, :high, :wide], (0, 3, 1, 2))
+    return with_bias(result, bias)
+
+
+def _at(axis: int, item: int | slice) -> tuple[int | slice, ...]:
+    return (*[slice(None)] * axis, item)
+
+
+def _kept(x: Array) -> Array:
+    """The array, whose axes keep their order in memory: statements on the results run over them in another one."""
+    assert isinstance(x.operand, Read)
+    x.operand.definition.keeps_order = True
+    return x
+
+
+def _stacked(pieces: Sequence[Array], axis: int) -> Array:
+    """The arrays along a new axis, each written by a statement of its own."""
+    shape = (*pieces[0].shape[:axis], len(pieces), *pieces[0].shape[axis:])
+    return _kept(assemble(shape, [(_at(axis, k), each) for k, each in enumerate(pieces)], None))
+
+
+def _transformed(x: Array, axis: int, tiles: int, at: int | None = None) -> Array:
+    """The four values of each tile along `axis`, on a new axis `at`, or behind the axis of tiles."""
+    first, second, third, fourth = (x[_at(axis, slice(k, k + 2 * tiles - 1, 2))] for k in range(4))
+    values = [first - third, second + third, third - second, second - fourth]
+    return _stacked(values, axis + 1 if at is None else at)
+
+
+def _taps(taps: Array, axis: int) -> Array:
+    """The four transformed taps of the three along `axis`."""
+    first, second, third = (taps[_at(axis, k)] for k in range(3))
+    ends = first + third
+    return _stacked([first, (ends + second) * 0.5, (ends - second) * 0.5, third], axis)
+
+
+def _results(products: Array, axis: int) -> list[Array]:
+    """The two results of each tile of the four values along `axis`."""
+    first, second, third, fourth = (products[_at(axis, k)] for k in range(4))
+    return [first + (second + third), (second - third) - fourth]
