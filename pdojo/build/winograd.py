@@ -2,15 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
 
 from pdojo.build.array import Array
-from pdojo.build.contractions import contract, ends_of, with_bias
+from pdojo.build.contractions import contract, conv, ends_of, with_bias
 from pdojo.build.extents import shown
 from pdojo.build.graph import Read
 from pdojo.build.pieces import Widths, assemble, pad
 from pdojo.build.shapes import reshape, transpose
+from pdojo.build.sizes import is_open
 from pdojo.errors import UsageError
+
+
+FEWEST_CHANNELS = 24
+"""Fewest channels, and outputs, for which the transforms take less time than the products they save."""
+NEAR_TAPS = 1 << 20
+"""Most bytes of transformed weights that a core's cache keeps from block to block, roughly."""
+FEWEST_TILES = 32
+"""Fewest tiles that repay reading more transformed weights than that."""
+TILES = 64
+"""Tiles of a block that read such weights once."""
+
+
+def pays(x: Array, weights: Array, bias: Array | None, places: Mapping[str, Any]) -> bool:
+    """True if `conv_winograd` is faster than `conv`, of which `places` are the named arguments, by a rule of thumb.
+
+    Of f32 only: its errors are no larger than those of `conv`.
+    """
+    arrays = [each for each in (x, weights, bias) if each is not None]
+    if x.rank != 4 or weights.shape[2:] != (3, 3) or any(each.dtype != "f32" or is_open(each.shape) for each in arrays):
+        return False
+    steps = [places.get(name, 1) for name in ("stride", "dilation", "groups")]
+    if any(set(step if isinstance(step, Sequence) else [step]) != {1} for step in steps):
+        return False
+    outputs, channels = weights.shape[:2]
+    tiles = _tiles(x, ends_of(places.get("padding", 0), 2))
+    few = 64 * channels * outputs > NEAR_TAPS and prod(tiles) < FEWEST_TILES
+    return min(channels, outputs) >= FEWEST_CHANNELS and min(tiles) > 0 and not few
+
+
+def _tiles(x: Array, ends: Sequence[Sequence[int]]) -> tuple[int, int, int]:
+    """Images, rows of tiles, and tiles of a row."""
+    high, wide = (extent + sum(end) - 2 for extent, end in zip(x.shape[2:], ends, strict=True))
+    return x.shape[0], -(-high // 2), -(-wide // 2)
+
+
+def block_of(x: Array, weights: Array, padding: Widths) -> tuple[int, int]:
+    """The images and the rows of tiles of a block: one row if the weights stay in the cache, else whole images."""
+    outputs, channels = weights.shape[:2]
+    images, rows, wide = _tiles(x, ends_of(padding, 2))
+    return (1, 1) if 64 * channels * outputs <= NEAR_TAPS else (min(images, -(-TILES // (rows * wide))), rows)
 
 
 def conv_winograd(
@@ -19,13 +62,13 @@ def conv_winograd(
     bias: Array | None = None,
     *,
     padding: Widths = 0,
-    images: int = 1,
-    rows: int = 1,
+    block: tuple[int, int] | None = None,
 ) -> Array:
     """The convolution of `conv` with 3 x 3 taps and stride 1, with 16 products for 2 x 2 results instead of 36.
 
-    Results are equal in exact arithmetic; their rounding differs (docs/decisions/2026-11-27-winograd.md). Products are
-    computed for blocks of `images` images and `rows` rows of tiles: each block reads all transformed weights.
+    Results are equal in exact arithmetic; their rounding differs (docs/decisions/2026-11-27-winograd.md). `block`
+    is the number of images and of rows of tiles whose products are computed together: each block reads all transformed
+    weights. None is a number that suits the caches of most processors.
 
     Shapes: `x` [N, C, H, W], `weights` [O, C, 3, 3], `bias` [O]; the result is [N, O, *places].
 
@@ -38,6 +81,7 @@ def conv_winograd(
         raise UsageError(
             f"conv_winograd takes x [N, C, H, W] and weights [O, C, 3, 3], not {shown(x.shape)}, {shown(weights.shape)}"
         )
+    images, rows = block or block_of(x, weights, padding)
     n, channels, *sides = x.shape
     outputs = weights.shape[0]
     (top, bottom), (left, right) = ends_of(padding, 2)
@@ -72,6 +116,13 @@ def conv_winograd(
     )
     result = transpose(whole[:n, :high, :wide], (0, 3, 1, 2))
     return with_bias(result, bias)
+
+
+def quick_conv(x: Array, weights: Array, bias: Array | None = None, **places: Any) -> Array:
+    """`conv`, by `conv_winograd` if it pays."""
+    if pays(x, weights, bias, places):
+        return conv_winograd(x, weights, bias, padding=places.get("padding", 0))
+    return conv(x, weights, bias, **places)
 
 
 def _at(axis: int, item: int | slice) -> tuple[int | slice, ...]:

@@ -101,6 +101,8 @@ class CompiledGraph:
         self._boxed_call = True  # PyTorch passes a list to functions with this attribute.
         self.module = module
         self.options = options
+        for node in module.graph.nodes:
+            node.meta["winograd"] = options.winograd
         self.programs: dict[tuple[int, object], Program | None] = {}
         """The programs, keyed by number of threads and shapes; None if PyTorch runs the graph, because of an error."""
         self._lock = Lock()

@@ -79,7 +79,8 @@ def call_of(node: Node) -> Call:
     results = [(HANDLES.get(each.dtype, ""), tuple(each.shape)) if is_example(each) else ("", ()) for each in examples]
     first = node.args[0] if node.args else None
     operand = tensor_of(key_of(first)) if isinstance(first, Node) else None
-    return Call(str(node.target), tuple(results), read, operand if is_example(operand) else None)
+    winograd = node.meta.get("winograd", True)
+    return Call(str(node.target), tuple(results), read, operand if is_example(operand) else None, winograd)
 
 
 def unread_operands(node: Node) -> set[Node]:

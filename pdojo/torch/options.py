@@ -26,6 +26,8 @@ class Options:
     """Whether every kernel is compared with PyTorch on its inputs in every call."""
     constants: bool = True
     """Whether parameters and buffers of a module are constants where no gradients are computed."""
+    winograd: bool = True
+    """Whether convolutions of 3 x 3 taps may have fewer products, with other rounding (docs/torch.md)."""
     specialisations: int = 8
     """Most combinations of shapes for which kernels are made; PyTorch runs all others."""
 

@@ -7,6 +7,7 @@ from typing import Any
 from pdojo import build
 from pdojo.build import Array, conv_gradients
 from pdojo.build.contractions import causal_conv_with_state
+from pdojo.build.winograd import quick_conv
 from pdojo.onnx.operators.arguments import integers, optional
 from pdojo.onnx.operators.registry import Node, operator
 from pdojo.onnx.operators.windows import Ends, auto_pad, explicit, halves, padding, per_axis
@@ -32,7 +33,7 @@ def _check_window(node: Node, weights: Array) -> None:
 def conv(node: Node) -> Array:
     """The convolution."""
     x, weights = node.array(0), node.array(1)
-    return build.conv(x, weights, optional(node, 2), **windows_of(node, x, weights))
+    return quick_conv(x, weights, optional(node, 2), **windows_of(node, x, weights))
 
 
 @operator("ConvTranspose")

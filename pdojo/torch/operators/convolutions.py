@@ -7,6 +7,7 @@ from typing import Any
 
 from pdojo import build
 from pdojo.build import Array, conv_gradients
+from pdojo.build.winograd import quick_conv
 from pdojo.torch.operators.registry import Call, aten
 
 Numbers = Sequence[int]
@@ -34,7 +35,8 @@ def convolution(
     rank = x.rank - 2
     strides, ends, dilations = (per_axis(each, rank) for each in (stride, padding, dilation))
     if not transposed:
-        return build.conv(x, weights, bias, stride=strides, padding=ends, dilation=dilations, groups=groups)
+        places = {"stride": strides, "padding": ends, "dilation": dilations, "groups": groups}
+        return (quick_conv if call.winograd else build.conv)(x, weights, bias, **places)
     behind = per_axis(output_padding, rank)
     return build.conv_transpose(
         x, weights, bias, stride=strides, padding=ends, output_padding=behind, dilation=dilations, groups=groups

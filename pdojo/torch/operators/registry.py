@@ -40,6 +40,8 @@ class Call:
     """The numbers of results that others read; a rule may return None in the place of the others."""
     operand: Example | None = None
     """The first operand, without memory, for rules of views that depend on its strides."""
+    winograd: bool = True
+    """Whether convolutions may have fewer products, with other rounding."""
 
     @property
     def dtype(self) -> str:
