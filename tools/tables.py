@@ -46,6 +46,14 @@ def print_trace(console: Console, title: str, tuning: ScheduledKernel) -> None:
     console.print()
 
 
+def print_findings(console: Console, findings: Sequence[Finding]) -> None:
+    """Print what an audit found slow in a program."""
+    for finding in findings:
+        console.print(f"slow: {finding}", markup=False, highlight=False, soft_wrap=True)
+    if not findings:
+        console.print("the audit of the program finds nothing slow", highlight=False)
+
+
 def measurements(rows: Sequence[TableRow], traffic: int, copy: Bandwidth | None = None) -> Table:
     """A table of outcomes; for times it includes the rate of moving `traffic` bytes in the median time."""
     found = next((row.outcome for row in rows if isinstance(row.outcome, Success)), None)

@@ -15,6 +15,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.nest import Nest
 
 if TYPE_CHECKING:
+    from pdojo.transforms.game import Game
     from pdojo.passes.common.builder import PassBuilder
 
 ExpertPass: TypeAlias = "Callable[[PassBuilder], None]"
@@ -42,6 +43,22 @@ class CostModel:
     """The version of the model: costs of other versions are not comparable."""
 
 
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something slow in a program."""
+
+    kind: str
+    """The class of findings to which it belongs, in a few words."""
+    statement: str
+    """The location of the statement, or of the first statement of the nest."""
+    share: float
+    """The part of the estimated work of the statement or the nest."""
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.statement}, {self.share:.0%} of the work: {self.detail}"
+
+
 @dataclass(frozen=True)
 class MachineKind:
     """Tuning for a kind of machine."""
@@ -52,3 +69,5 @@ class MachineKind:
     """Imports the cost model; None if there is none."""
     versions: Callable[[], Callable[[KernelOp], list[dict[str, range]]]] | None = None
     """Imports the function that gives the parts of the ranges of a kernel's sizes that get programs of their own."""
+    audit: Callable[[], Callable[[Game], list[Finding]]] | None = None
+    """Imports the function that finds what is slow in a program, the largest part of the work first."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pdojo_tools.calibrating import calibrate_once
 from pdojo_tools.outputs import write_json
 from pdojo_tools.phases import phase
-from pdojo_tools.tables import print_trace
+from pdojo_tools.tables import print_findings, print_trace
 from pdojo_tools.tuning.task import tasks_of
 from rich.console import Console
 
@@ -101,12 +102,19 @@ def _print_reasons(console: Console, given: argparse.Namespace, tasks: Sequence[
     """Print the moves of the expert pass with their reasons."""
     from pdojo_tools.tuning.result_json import reasons_json
 
+    from pdojo.passes.registry import kind_of_machine
+
     found: list[dict[str, object]] = []
     for task in tasks:
         with phase(console, "expert pass"):
             passed = task.passed
         if not given.json:
             print_trace(console, "why" if len(tasks) == 1 else f"{task.title}: why", passed)
-        found.append({"kernel": task.title, "machine": task.machine.name, "moves": reasons_json(passed)})
+        audit = kind_of_machine(task.machine).audit
+        findings = [] if audit is None else audit()(passed.game)
+        if audit is not None and not given.json:
+            print_findings(console, findings)
+        row = {"kernel": task.title, "machine": task.machine.name, "moves": reasons_json(passed)}
+        found.append({**row, "findings": [asdict(each) for each in findings]})
     if given.json:
         write_json(found)

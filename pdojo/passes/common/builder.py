@@ -83,6 +83,7 @@ class PassBuilder:
         """Make all moves of a plan, or none if one is refused or the plan returns False; True if it made them."""
         # Most plans succeed. Replaying a few moves after a failure is faster than copying the state for each plan.
         mark, noted = self.game.mark(keeps=not self.game.programs.is_near()), len(self.notes)
+        sealed = set(self.sealed)
         try:
             is_made = plan() is not False
         except (IllegalMove, LocationError):
@@ -90,6 +91,7 @@ class PassBuilder:
         if not is_made:
             self.game.rewind(mark)
             del self.notes[noted:]
+            self.sealed = sealed
         return is_made
 
     def first(self, plans: Iterable[Callable[[], bool | None]]) -> None:

@@ -6,43 +6,32 @@ plan: each finding names a statement, its part of the estimated work, and what i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from math import prod
 
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.rules.lanes import Stride, lane_stride, linear_address
+from pdojo.dialect.rules.lanes import WHOLE, Stride, lane_stride, linear_address
 from pdojo.dialect.view.binding import binding_nests
 from pdojo.dialect.view.nest import Access, Leaf, Node, Scope
 from pdojo.dialect.view.storage import physical_index, physical_shape
+from pdojo.passes.common.loops import is_copy
 from pdojo.passes.cpu.cost_model import alone, start_cycles
+from pdojo.passes.cpu.recurrences import is_running
+from pdojo.passes.kind import Finding
 from pdojo.transforms.game import Game
-from pdojo.transforms.move import Move
 
 LEAST = 0.05
 """Least part of the estimated work of a finding."""
 PAGE = 4096
 """Bytes of a page: elements of other pages need other entries of the translation cache."""
-SETS = 8
-"""Iterations of a loop whose lines lie pages apart that a core's first cache keeps."""
+PAGES = 64
+"""Pages whose places a core keeps at hand."""
+FEW_APART = 4
+"""Largest distance of elements in a gather that touches few lines."""
+MANY = 8
+"""Vectors of a statement below which it does not matter whether it is one."""
 _APART = (Stride.STRIDED, Stride.FIXED, Stride.IRREGULAR)
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something slow in a program."""
-
-    kind: str
-    """`gathered factor`, `scalar statement`, `serial nest`, or `pages apart`."""
-    statement: str
-    """The location of the statement, or of the first statement of the nest."""
-    share: float
-    """The part of the estimated work of the statement or the nest."""
-    detail: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} at {self.statement}, {self.share:.0%} of the work: {self.detail}"
 
 
 def audit(game: Game) -> list[Finding]:
@@ -69,37 +58,66 @@ def audit(game: Game) -> list[Finding]:
     return sorted(found, key=lambda each: -each.share)
 
 
+def slow_part(game: Game, leaves: Sequence[Leaf]) -> float:
+    """The part of the sums of products among statements whose operands are gathered, or lie pages apart."""
+    sums = [leaf for leaf in leaves if leaf.accumulate is not None]
+    slow = [leaf for leaf in sums if any(_gathered(game, leaf, 1.0)) or any(_pages(game, leaf, 1.0))]
+    return sum(map(_instances, slow)) / (sum(map(_instances, sums)) or 1.0)
+
+
 def _instances(leaf: Leaf) -> float:
     """Instructions of a statement in one run of its nest, roughly: vectors and tiles are one each."""
     return prod(s.extent for s in leaf.chain if s.mapping not in (Mapping.VECTOR, Mapping.TENSOR))
 
 
-def _is_constant(leaf: Leaf, access: Access) -> bool:
-    return access.array.buffer.memory is Memory.REGISTER or not access.index
+def _in_memory(leaf: Leaf) -> Iterator[Access]:
+    """The elements that a statement reads from memory at places that loops choose."""
+    return (a for a in leaf.reads if a.array.buffer.memory is not Memory.REGISTER and a.index)
+
+
+def _stride(game: Game, leaf: Leaf, access: Access, scope: Scope) -> Stride:
+    """The distance in memory between the elements of neighbouring iterations of a scope."""
+    shape = physical_shape(game.program.nest, access.array.buffer)
+    return lane_stride(physical_index(access, leaf.chain), shape, scope.depth)
+
+
+def _step(game: Game, leaf: Leaf, access: Access, scope: Scope) -> int:
+    """The distance in elements between neighbouring iterations of a scope; 0 if it differs."""
+    shape = physical_shape(game.program.nest, access.array.buffer)
+    return abs(linear_address(physical_index(access, leaf.chain), shape).coefficient(scope.depth))
 
 
 def _gathered(game: Game, leaf: Leaf, share: float) -> Iterator[Finding]:
-    """Factors of a product whose lanes are apart in memory, though a copy of them could be packed."""
+    """Operands of vectors whose lanes are apart in memory; not of copies, which backends transpose in registers."""
     lanes = leaf.parent
-    if lanes is None or lanes.mapping is not Mapping.VECTOR or leaf.accumulate is None or len(leaf.reads) < 2:
+    if lanes is None or lanes.mapping is not Mapping.VECTOR or is_copy(leaf):
         return
-    for access in leaf.reads:
-        if _is_constant(leaf, access):
-            continue
-        shape = physical_shape(game.program.nest, access.array.buffer)
-        stride = lane_stride(physical_index(access, leaf.chain), shape, lanes.depth)
-        if stride in _APART:
-            yield Finding("gathered factor", _place(game, leaf), share, f"lanes of {access.array.name} are apart")
+    is_product = leaf.accumulate is not None and len(leaf.reads) > 1
+    kind = "gathered factor" if is_product else "gathered operand"
+    for access in _in_memory(leaf):
+        near = not is_product and 0 < _step(game, leaf, access, lanes) <= FEW_APART
+        if _stride(game, leaf, access, lanes) in _APART and not near:
+            yield Finding(kind, _place(game, leaf), share, f"lanes of {access.array.name} are apart")
 
 
 def _scalar(game: Game, leaf: Leaf, share: float) -> Iterator[Finding]:
-    """Statements outside of vectors, on machines with vectors of their element types."""
-    if any(s.mapping in (Mapping.VECTOR, Mapping.TENSOR) for s in leaf.chain):
+    """Statements outside of vectors, though all accesses are whole vectors along one of their loops."""
+    if any(s.mapping in (Mapping.VECTOR, Mapping.TENSOR) for s in leaf.chain) or not leaf.reads:
         return
-    widths = [a.array.dtype for a in leaf.accesses]
-    lanes = game.machine.vector_lanes(max(widths, key=byte_width))
-    if lanes and _instances(leaf) >= 8 * max(lanes):
-        yield Finding("scalar statement", _place(game, leaf), share, f"{int(_instances(leaf))} instances one by one")
+    lanes = game.machine.vector_lanes(max((a.array.dtype for a in leaf.accesses), key=byte_width))
+    if not lanes or _instances(leaf) < MANY * max(lanes) or _is_recurrent(leaf):
+        return
+    for scope in leaf.chain:
+        whole = all(_stride(game, leaf, access, scope) in WHOLE for access in leaf.accesses)
+        if whole and scope.extent >= lanes[0]:
+            detail = f"{int(_instances(leaf))} instances one by one, and neighbours along a loop of {scope.extent}"
+            yield Finding("scalar statement", _place(game, leaf), share, detail)
+            return
+
+
+def _is_recurrent(leaf: Leaf) -> bool:
+    """True if a statement of the same loop waits for the iteration before."""
+    return leaf.parent is not None and any(map(is_running, leaf.parent.leaves))
 
 
 def _serial(game: Game, node: Node, cycles: float, share: float) -> Iterator[Finding]:
@@ -121,15 +139,13 @@ def _pages(game: Game, leaf: Leaf, share: float) -> Iterator[Finding]:
     if not moving:
         return
     machine, inner = game.machine, moving[-1]
-    for access in leaf.reads:
-        if _is_constant(leaf, access):
-            continue
+    for access in _in_memory(leaf):
         width = byte_width(access.array.dtype)
         shape = physical_shape(game.program.nest, access.array.buffer)
         address = linear_address(physical_index(access, leaf.chain), shape)
         step = abs(address.coefficient(inner.depth)) * width
         each = prod(s.extent for s in leaf.chain[inner.depth + 1 :] if address.uses(s.depth)) * width
-        if step >= PAGE and each <= machine.cache_line and inner.extent > SETS * 8:
+        if step >= PAGE and each <= machine.cache_line and inner.extent > PAGES:
             detail = f"{each} bytes of {access.array.name} every {step} bytes, {inner.extent} times"
             yield Finding("pages apart", _place(game, leaf), share, detail)
 
@@ -139,10 +155,3 @@ def _place(game: Game, leaf: Leaf) -> str:
     array = leaf.output.array.name
     writers = game.program.nest.writers[array]
     return f"{array}:{writers.index(leaf)}"
-
-
-def can_copy(game: Game, finding: Finding, array: str) -> bool:
-    """True if some loop around the statement may be preceded by a copy of the array."""
-    name, _, number = finding.statement.partition(":")
-    leaf = game.program.nest.writers[name][int(number)]
-    return any(game.is_legal(Move("stage_in", f"%{s.id}", (("array", array),))) for s in leaf.chain)

@@ -35,6 +35,7 @@ from pdojo.passes.common.contraction import (
 )
 from pdojo.passes.common.dimensions import loop_variable
 from pdojo.passes.common.loops import is_copy, reorder, tile
+from pdojo.passes.cpu.audit import slow_part
 from pdojo.passes.cpu.block_plans import (
     WORTH_PACKING,
     BlockPlan,
@@ -57,6 +58,8 @@ CLOSE, MOST_PLANS = 1.25, 3
 """Greatest estimate of a tried block, as a multiple of the least one; greatest number of tried blocks."""
 UNLIKE = 2.0
 """The best plan with another panel or other columns is tried if its estimate is at most this multiple of the least."""
+MOST_TRIED = 4
+"""Most plans whose products are audited."""
 NEAR_ROWS = 4
 """Rows of a block are packed if they fill at least this many first-level caches."""
 
@@ -68,9 +71,29 @@ def tile_contractions(builder: PassBuilder) -> None:
             continue
         plans = block_plans(builder, shape)
         if plans and dots_cost(builder, shape) >= plans[0].cost:
-            # The first plan that applies completely.
-            ordered = _ordered(builder, shape, plans)
-            any(builder.transact(lambda s=shape, p=plan: _tile(builder, s.leaf.id, p)) for plan in ordered)
+            _tile_well(builder, shape.leaf.id, _ordered(builder, shape, plans))
+
+
+def _tile_well(builder: PassBuilder, identifier: str, plans: Sequence[BlockPlan]) -> None:
+    """Apply the first plan whose product the audit does not refuse; of `MOST_TRIED` plans, else the least bad one."""
+    found: list[tuple[float, int]] = []
+
+    def tile(number: int, *, refuses: bool) -> bool:
+        before = builder.nest.by_id.keys()
+        _tile(builder, identifier, plans[number])
+        made = [leaf for leaf in builder.nest.leaves if leaf.id == identifier or leaf.id not in before]
+        bad = slow_part(builder.game, made) if refuses else 0.0
+        if bad:
+            found.append((bad, number))
+        return not bad
+
+    for number in range(len(plans)):
+        if builder.transact(lambda k=number: tile(k, refuses=True)):
+            return
+        if len(found) == MOST_TRIED:
+            break
+    if found:
+        builder.transact(lambda: tile(min(found)[1], refuses=False))
 
 
 def _adds_parts(builder: PassBuilder, leaf: Leaf) -> bool:
@@ -251,9 +274,9 @@ def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan, *, 
     """Copy the panel in the order of the sum's reads: once, at binding, if it is constant, or if that pays."""
     leaf = builder.leaf(identifier)
     panel = leaf.reads[plan.panel]
+    if _is_packed(builder, panel, plan):
+        return
     if is_bound(leaf, panel):
-        if _is_packed(leaf, panel, rows):
-            return
         if not _pack_panel(builder, identifier, leaf.chain[0], rows, plan):
             _pack_box(builder, identifier, rows, plan)
         builder.make("bind_array", builder.leaf(identifier).reads[plan.panel].array.name, ONCE)
@@ -271,7 +294,9 @@ def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan, *, 
         # Windows are larger than the array. A panel of its own is still in the core's cache when it is used, but
         # narrow panels would read each line several times.
         again, inner = len(plan.outer), leaf.chain[rows]
-    _pack_panel(builder, identifier, leaf.chain[again] if again < len(plan.outer) else inner, rows, plan)
+    around = leaf.chain[again] if again < len(plan.outer) else inner
+    if not _pack_panel(builder, identifier, around, rows, plan) and around is leaf.chain[0]:
+        _pack_box(builder, identifier, rows, plan)
 
 
 def _pack_panel(builder: PassBuilder, identifier: str, around: Scope, rows: int, plan: BlockPlan) -> bool:
@@ -301,10 +326,10 @@ def _pack_panel(builder: PassBuilder, identifier: str, around: Scope, rows: int,
     return True
 
 
-def _is_packed(leaf: Leaf, panel: Access, rows: int) -> bool:
-    """True if the panel is a copy whose lanes are contiguous, made for another piece of the columns."""
-    is_contiguous = lane_stride(panel.index, panel.array.shape, rows + 2) is Stride.CONTIGUOUS
-    return is_contiguous and panel.array.buffer.op is not None
+def _is_packed(builder: PassBuilder, panel: Access, plan: BlockPlan) -> bool:
+    """True if the panel is a copy in vectors of the plan's lanes, made for another piece of the columns."""
+    writers = builder.nest.writers.get(panel.array.name, [])
+    return len(writers) == 1 and is_copy(writers[0]) and panel.array.shape[-1] == plan.lanes
 
 
 def _pack_box(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan) -> None:

@@ -16,4 +16,5 @@ CPU = MachineKind(
     },
     model=lazy("pdojo.passes.cost_model:MODEL"),
     versions=lazy("pdojo.passes.cpu.versions:parts_of_ranges"),
+    audit=lazy("pdojo.passes.cpu.audit:audit"),
 )

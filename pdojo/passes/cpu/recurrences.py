@@ -29,10 +29,11 @@ def _join(builder: PassBuilder, identifier: str) -> None:
 
 def _has_recurrence(root: Scope) -> bool:
     """True if an inner loop accumulates into a cell that another of its statements reads."""
-    return any(_is_running(leaf) for leaf in root.leaves)
+    return any(is_running(leaf) for leaf in root.leaves)
 
 
-def _is_running(leaf: Leaf) -> bool:
+def is_running(leaf: Leaf) -> bool:
+    """True for an accumulation into a cell that another statement of its loop reads."""
     loop = leaf.parent
     if leaf.accumulate is None or loop is None or loop.mapping is not Mapping.SEQUENTIAL or loop.depth == 0:
         return False
