@@ -68,6 +68,7 @@ from pdojo.build.sizes import size
 from pdojo.build.softmax import causal_softmax, hardmax, log_softmax, logsumexp, safe_softmax, softmax
 from pdojo.build.sorting import topk
 from pdojo.build.tables import gather, scatter, table
+from pdojo.build.winograd import conv_winograd
 
 __all__ = [
     "Array",
@@ -99,6 +100,7 @@ __all__ = [
     "contract",
     "conv",
     "conv_transpose",
+    "conv_winograd",
     "cosh",
     "cross_entropy",
     "cumulative",

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from builtins import sum as sum_of
+from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from pdojo.build.array import Array, cast, map
-from pdojo.build.contractions import conv, matmul
-from pdojo.build.elementwise import clip, maximum, minimum
+from pdojo.build.array import constant as build_constant
+from pdojo.build.contractions import conv, ends_of, matmul, with_bias
+from pdojo.build.elementwise import bitcast, clip, maximum, minimum
 from pdojo.build.extents import broadcast_shape, shown
-from pdojo.build.reductions import max, min
-from pdojo.build.shapes import reshape
+from pdojo.build.graph import Read
+from pdojo.build.pieces import assemble
+from pdojo.build.reductions import max, min, sum
+from pdojo.build.shapes import reshape, transpose
 from pdojo.dialect.element_types import wide_type
 from pdojo.errors import UsageError
 
@@ -69,9 +75,45 @@ def _centred(x: Array, zero: Array | None, axis: int) -> Array:
     return whole if zero is None else whole - cast(along(zero, x, axis), "i32")
 
 
+_SHIFT = {"u8": 128, "i8": -128}
+"""The number to add to integers of the other type of 8 bits."""
+
+
+def _bytes(x: Array, zero: Array | None, dtype: str) -> tuple[Array, Array | None]:
+    """Integers of 8 bits as `dtype`, and their zero points in i32, both shifted if `x` has the other sign.
+
+    None if all zero points are 0. Processors multiply unsigned bytes by signed ones.
+    """
+    whole = None if zero is None else cast(zero, "i32")
+    if x.dtype == dtype:
+        return x, whole
+    shift = _SHIFT[dtype]
+    moved = build_constant(shift, "i32") if whole is None else whole + shift
+    return bitcast(map("^", bitcast(x, "i8"), -128), dtype), moved
+
+
+def _are_bytes(*arrays: Array) -> bool:
+    return all(each.dtype in _SHIFT for each in arrays)
+
+
 def integer_matmul(a: Array, b: Array, a_zero: Array | None = None, b_zero: Array | None = None) -> Array:
-    """The product of integers minus their zero points, in i32; zero points may differ by row of `a`, column of `b`."""
-    return matmul(_centred(a, a_zero, -2), _centred(b, b_zero, -1))
+    """The product of integers minus their zero points, in i32; zero points may differ by row of `a`, column of `b`.
+
+    Bytes are multiplied as they are: sum (a - p) (b - q) = sum a b - p sum b - q (sum a - K p), for K terms.
+    """
+    if not _are_bytes(a, b) or a.rank < 2 or b.rank < 2:
+        return matmul(_centred(a, a_zero, -2), _centred(b, b_zero, -1))
+    left, p = _bytes(a, a_zero, "u8")
+    right, q = _bytes(b, b_zero, "i8")
+    rows, columns = cast(left, "i32"), cast(right, "i32")
+    found = matmul(rows, columns)
+    p, q = (None if each is None else along(each, x, k) for each, x, k in ((p, a, -2), (q, b, -1)))
+    if p is not None:
+        found = found - p * sum(columns, -2, keepdims=True)
+    if q is not None:
+        terms = sum(rows, -1, keepdims=True)
+        found = found - q * (terms if p is None else terms - p * a.shape[-1])
+    return found
 
 
 def integer_conv(
@@ -82,12 +124,54 @@ def integer_conv(
     bias: Array | None = None,
     **windows: Any,
 ) -> Array:
-    """`build.conv` of integers minus their zero points, in i32; zero points of weights may differ by output."""
-    return conv(_centred(x, x_zero, 1), _centred(weights, weights_zero, 0), bias, **windows)
+    """`build.conv` of integers minus their zero points, in i32; zero points of weights may differ by output.
+
+    Bytes are multiplied as they are, as in `integer_matmul`, with channels last.
+    """
+    is_one = x_zero is None or x_zero.size == 1
+    if not _are_bytes(x, weights) or not is_one or windows.get("groups", 1) != 1 or x.rank < 3:
+        return conv(_centred(x, x_zero, 1), _centred(weights, weights_zero, 0), bias, **windows)
+    left, p = _bytes(x, x_zero, "u8")
+    right, q = _bytes(weights, weights_zero, "i8")
+    rank = x.rank - 2
+    border = build_constant(0, "u8") if p is None else cast(reshape(p, ()), "u8")
+    images = assembled_last(left, border, ends_of(windows.pop("padding", 0), rank))
+    images = transpose(images, (0, rank + 1, *range(1, rank + 1)))
+    factors = cast(images, "i32"), cast(right, "i32")
+    found = conv(*factors, **windows)
+    spatial = range(1, x.rank)
+    if p is not None:
+        found = found - reshape(p, ()) * reshape(sum(factors[1], [*spatial]), (-1, *[1] * rank))
+    if q is not None:
+        ones = build_constant(1, "i32", (1, *weights.shape[1:]))
+        terms = conv(factors[0], ones, **windows)
+        terms = terms if p is None else terms - reshape(p, ()) * prod(weights.shape[1:])
+        found = found - along(q, found, 1) * terms
+    return with_bias(found, bias)
+
+
+def assembled_last(x: Array, border: Array, ends: Sequence[Sequence[int]]) -> Array:
+    """A copy of images [N, C, ...] with channels last, and a border of one value."""
+    rank = x.rank - 2
+    inner = [extent + sum_of(end) for extent, end in zip(x.shape[2:], ends, strict=True)]
+    place = tuple(slice(start, start + n) for (start, _), n in zip(ends, x.shape[2:], strict=True))
+    last = transpose(x, (0, *range(2, rank + 2), 1))
+    shape = (x.shape[0], *inner, x.shape[1])
+    made = assemble(shape, [((slice(None), *place), last)], border if any(map(any, ends)) else None)
+    assert isinstance(made.operand, Read)
+    made.operand.definition.keeps_order = True
+    return made
 
 
 def quantised_matmul(
-    a: Array, a_scale: Array, a_zero: Array, b: Array, b_scale: Array, b_zero: Array, scale: Array, zero: Array
+    a: Array,
+    a_scale: Array,
+    a_zero: Array | None,
+    b: Array,
+    b_scale: Array,
+    b_zero: Array | None,
+    scale: Array,
+    zero: Array,
 ) -> Array:
     """The product of quantised matrices, with the scale and the zero point of the result, in the type of the latter.
 
@@ -101,10 +185,10 @@ def quantised_matmul(
 def quantised_conv(
     x: Array,
     x_scale: Array,
-    x_zero: Array,
+    x_zero: Array | None,
     weights: Array,
     weights_scale: Array,
-    weights_zero: Array,
+    weights_zero: Array | None,
     scale: Array,
     zero: Array,
     bias: Array | None = None,

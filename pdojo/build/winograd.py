@@ -81,6 +81,8 @@ def conv_winograd(
         raise UsageError(
             f"conv_winograd takes x [N, C, H, W] and weights [O, C, 3, 3], not {shown(x.shape)}, {shown(weights.shape)}"
         )
+    if block is not None and min(block) < 1:
+        raise UsageError(f"a block has at least one image and one row of tiles, not {block}")
     images, rows = block or block_of(x, weights, padding)
     n, channels, *sides = x.shape
     outputs = weights.shape[0]

@@ -69,7 +69,8 @@ that PyTorch and ONNX Runtime call."""
 def _numerics(operations: Sequence[Operation]) -> tuple[str, ...] | None:
     """The permitted classes of a group's kernel; None for the default."""
     products = [each for each in operations if each.kind is Kind.CONTRACTION]
-    return _BF16 if any(dtype_of(operand) == "bf16" for each in products for operand in each.operands) else None
+    factors = (operand for each in products for operand in each.operands if operand is not None)
+    return _BF16 if any(dtype_of(operand) == "bf16" for operand in factors) else None
 
 
 class _Lowering:

@@ -67,6 +67,19 @@ def conv(
 
 
 @operator(
+    build.conv_winograd,
+    call(array("2 3 7 6"), array("4 3 3 3"), array("4"), padding=1),
+    call(array("3 2 4 9"), array("2 2 3 3"), padding=[(1, 0), (0, 2)], block=(2, 2)),
+    call(array("1 1 3 3"), array("1 1 3 3")),
+)
+def conv_winograd(
+    x: Values, weights: Values, bias: Values | None = None, *, padding: Any = 0, block: Any = None
+) -> Values:
+    """The sums of products of windows and weights."""
+    return conv(x, weights, bias, padding=padding)
+
+
+@operator(
     build.conv_transpose,
     call(array("2 4 5 4"), array("4 3 3 2"), array("6"), stride=(2, 1), padding=[(1, 0), (0, 1)], groups=2),
     call(array("1 3 4 5"), array("3 2 3 3"), stride=2, padding=1, output_padding=(1, 0)),

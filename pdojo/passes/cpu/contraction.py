@@ -48,7 +48,7 @@ from pdojo.passes.cpu.block_plans import (
     tallest,
     times_read,
 )
-from pdojo.passes.cpu.epilogue import absorb_epilogue
+from pdojo.passes.cpu.epilogue import absorb_epilogue, results_behind, split_epilogue
 from pdojo.passes.cpu.squares import copy_squares
 from pdojo.passes.cpu.threads import work
 
@@ -458,33 +458,18 @@ def _block(builder: PassBuilder, identifier: str, rows: int, height: int, why: s
     builder.make("tile_scope", builder.loop(identifier, rows), why, size=size)
     for depth in (rows + 3, rows + 2, rows + 1):
         builder.make("split_scopes", builder.loop(identifier, depth), "zeros first, then the sum", after=1)
-        _split_epilogue(builder, identifier, depth, why)
+        split_epilogue(builder, identifier, depth, why)
     chain = [s.id for s in builder.leaf(identifier).chain]
     block, terms = chain[rows + 1 : rows + 4], chain[rows + 4 :]
     reorder(builder, identifier, [*chain[: rows + 1], *terms, *block])
     _to_registers(builder, identifier, rows)
 
 
-def _split_epilogue(builder: PassBuilder, identifier: str, depth: int, why: str) -> None:
-    """Split the loop at `depth` around the sum from the statements after the sum; each gets its own vector loop."""
-    loop = builder.loop(identifier, depth)
-    while len(loop.children) > 1:
-        builder.make("split_scopes", loop, why, after=1)
-        first = builder.scope(loop.id)
-        rest = builder.nest.next_sibling(first)
-        assert isinstance(rest, Scope)
-        if not isinstance(rest.children[0], Leaf):
-            return
-        loop = rest
-
-
 def _to_registers(builder: PassBuilder, identifier: str, depth: int) -> None:
     """Keep the block in registers from its zeros to its last sum; the loop over blocks is at `depth`."""
     why = "the block is in registers until it is complete"
     first, back = own_block(builder, identifier, depth, why)
-    behind = [leaf.id for leaf in builder.loop(identifier, depth).leaves if leaf.id not in (first, identifier, back)]
-    is_unread = behind and builder.attempt("delete_op", builder.leaf(back), "nothing else reads the sums")
-    for statement in (first, identifier, *([] if is_unread else [back]), *behind):
+    for statement in (first, identifier, *results_behind(builder, [identifier], depth, first, back)):
         chain = builder.leaf(statement).chain
         builder.attempt("vectorize", chain[-1], "the lanes of a vector")
         for scope in chain[-3:-1]:

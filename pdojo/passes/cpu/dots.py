@@ -19,6 +19,7 @@ from pdojo.dialect.machines.pattern import pattern_of, same_form
 from pdojo.dialect.rules.lanes import linear_address
 from pdojo.dialect.rules.tensor import available
 from pdojo.dialect.view.nest import Leaf
+from pdojo.dialect.view.nodes import is_whole
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.contraction import (
     MOST_STRAIGHT,
@@ -43,6 +44,7 @@ from pdojo.passes.common.contraction import (
 )
 from pdojo.passes.common.loops import peel_rest, reorder
 from pdojo.passes.common.units import ProductUnit, dot_units
+from pdojo.passes.cpu.epilogue import absorb_epilogue, results_behind, split_epilogue
 from pdojo.passes.cpu.threads import balance, work
 
 TILES = (1.0, 2.0, 4.0)
@@ -164,6 +166,8 @@ def _tile(builder: PassBuilder, identifier: str, unit: ProductUnit) -> bool:
     if plan is None or not is_alone(leaf):
         return False
     depth = len(plan.outer)
+    if _is_filled(builder, plan):
+        absorb_epilogue(builder, identifier)
     reorder(builder, identifier, [*plan.outer, plan.columns, plan.rows])
     for position, size in ((depth + 1, unit.height), (depth, unit.lanes)):
         _whole(builder, identifier, position, size, plan)
@@ -182,6 +186,13 @@ def _tile(builder: PassBuilder, identifier: str, unit: ProductUnit) -> bool:
             # Seal the loops of the blocks and of their copies against fusion.
             builder.sealed.update({s.id for s in other.chain} - kept)
     return True
+
+
+def _is_filled(builder: PassBuilder, plan: DotPlan) -> bool:
+    """True if tiles fill all results, and all terms if the last terms would get a nest of their own."""
+    unit = plan.unit
+    sizes = [(plan.rows, unit.height), (plan.columns, unit.lanes), (plan.group, unit.terms if unit.height > 1 else 1)]
+    return all(is_whole(builder.scope(loop), size) for loop, size in sizes)
 
 
 def _whole(builder: PassBuilder, identifier: str, depth: int, size: int, plan: DotPlan) -> None:
@@ -313,7 +324,7 @@ def _rows(builder: PassBuilder, sums: list[str], inner: int, height: int, plan: 
     root = _split(builder, sums, inner, unit)
     why = "the block is in registers until it is complete"
     first, back = own_block(builder, main, inner, why)
-    for statement in (first, *sums[1:], back):
+    for statement in (first, *sums[1:], *results_behind(builder, sums, inner, first, back)):
         _straight(builder, statement, inner)
     for scope in builder.leaf(main).chain[-unit.loops - 2 : -unit.loops]:
         builder.attempt("unroll", scope, "the block is straight code")
@@ -329,6 +340,7 @@ def _split(builder: PassBuilder, sums: list[str], inner: int, unit: ProductUnit)
     for depth in reversed(range(inner + 1, inner + 1 + count)):
         for _ in sums:
             builder.make("split_scopes", builder.loop(main, depth), "zeros first, then the sum", after=1)
+        split_epilogue(builder, sums[-1], depth, "the results of a complete block")
     chain = [s.id for s in builder.leaf(main).chain]
     tile = [chain[d] for d in _tile_loops(builder, main, inner + 1, unit)]
     terms = [s for s in chain[inner + 1 + count :] if s not in tile]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.nodes import is_plain
@@ -20,6 +22,31 @@ def absorb_epilogue(builder: PassBuilder, identifier: str) -> None:
     for _ in range(_length(builder, builder.leaf(identifier), depth)):
         if not builder.transact(lambda: _absorb(builder, identifier, depth, why)):
             return
+
+
+def split_epilogue(builder: PassBuilder, identifier: str, depth: int, why: str) -> None:
+    """Split the loop at `depth` around the sum from the statements after the sum; each gets its own vector loop."""
+    loop = builder.loop(identifier, depth)
+    while len(loop.children) > 1:
+        builder.make("split_scopes", loop, why, after=1)
+        first = builder.scope(loop.id)
+        rest = builder.nest.next_sibling(first)
+        assert isinstance(rest, Scope)
+        if not isinstance(rest.children[0], Leaf):
+            return
+        loop = rest
+
+
+def results_behind(builder: PassBuilder, sums: Sequence[str], depth: int, first: str, back: str) -> list[str]:
+    """The statements behind sums in the loop at `depth`: the copy `back` of the results, unless only others read them.
+
+    `first` initialises the sums. Deletes the copy if nothing reads it.
+    """
+    inside = builder.leaf(sums[0]).parent
+    leaves = builder.loop(sums[0], depth).leaves
+    behind = [leaf.id for leaf in leaves if leaf.id not in (first, *sums, back) and leaf.parent is not inside]
+    is_unread = behind and builder.attempt("delete_op", builder.leaf(back), "nothing else reads the sums")
+    return [*([] if is_unread else [back]), *behind]
 
 
 def _length(builder: PassBuilder, leaf: Leaf, depth: int) -> int:

@@ -82,6 +82,7 @@ CALLS: dict[str, Any] = {
     "conv_transpose": [((IM, K, C), {"stride": 2, "padding": 1, "output_padding": 1, "dilation": 1, "groups": 1}),
                        ((IM, K), {"stride": (1, 2), "padding": ((0, 1), (1, 1)), "output_padding": (0, 1),
                                   "dilation": (2, 1)})],
+    "conv_winograd": [((IM, K, C), {"padding": 1, "block": (1, 2)}), ((IM, K), {"padding": ((0, 1), (1, 1))})],
     "cross_entropy": [((X, T, 1), {})],
     "cumulative": [(("+", X, 1), {})],
     "det": [((X[:, :4],), {}), ((K,), {})],
