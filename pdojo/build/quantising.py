@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from builtins import sum as sum_of
 from collections.abc import Sequence
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -13,7 +14,7 @@ from pdojo.build.contractions import conv, ends_of, matmul, with_bias
 from pdojo.build.elementwise import bitcast, clip, maximum, minimum
 from pdojo.build.extents import broadcast_shape, shown
 from pdojo.build.graph import Read
-from pdojo.build.pieces import assemble
+from pdojo.build.pieces import assemble, pad
 from pdojo.build.reductions import max, min, sum
 from pdojo.build.shapes import reshape, transpose
 from pdojo.dialect.element_types import wide_type
@@ -75,6 +76,8 @@ def _centred(x: Array, zero: Array | None, axis: int) -> Array:
     return whole if zero is None else whole - cast(along(zero, x, axis), "i32")
 
 
+GROUP = 4
+"""Bytes that an instruction of the processors multiplies and adds up together."""
 _SHIFT = {"u8": 128, "i8": -128}
 """The number to add to integers of the other type of 8 bits."""
 
@@ -126,7 +129,7 @@ def integer_conv(
 ) -> Array:
     """`build.conv` of integers minus their zero points, in i32; zero points of weights may differ by output.
 
-    Bytes are multiplied as they are, as in `integer_matmul`, with channels last.
+    Bytes are multiplied as they are, as in `integer_matmul`, with channels last, in whole groups.
     """
     is_one = x_zero is None or x_zero.size == 1
     if not _are_bytes(x, weights) or not is_one or windows.get("groups", 1) != 1 or x.rank < 3:
@@ -135,29 +138,31 @@ def integer_conv(
     right, q = _bytes(weights, weights_zero, "i8")
     rank = x.rank - 2
     border = build_constant(0, "u8") if p is None else cast(reshape(p, ()), "u8")
-    images = assembled_last(left, border, ends_of(windows.pop("padding", 0), rank))
+    more = [(0, 0), (0, -x.shape[1] % GROUP), *[(0, 0)] * rank]
+    images = assembled_last(left, border, ends_of(windows.pop("padding", 0), rank), more[1][1])
     images = transpose(images, (0, rank + 1, *range(1, rank + 1)))
-    factors = cast(images, "i32"), cast(right, "i32")
+    factors = cast(images, "i32"), cast(pad(right, more), "i32")
     found = conv(*factors, **windows)
     spatial = range(1, x.rank)
     if p is not None:
         found = found - reshape(p, ()) * reshape(sum(factors[1], [*spatial]), (-1, *[1] * rank))
     if q is not None:
-        ones = build_constant(1, "i32", (1, *weights.shape[1:]))
+        ones = pad(build_constant(1, "i32", (1, *weights.shape[1:])), more)
         terms = conv(factors[0], ones, **windows)
         terms = terms if p is None else terms - reshape(p, ()) * prod(weights.shape[1:])
         found = found - along(q, found, 1) * terms
     return with_bias(found, bias)
 
 
-def assembled_last(x: Array, border: Array, ends: Sequence[Sequence[int]]) -> Array:
-    """A copy of images [N, C, ...] with channels last, and a border of one value."""
+def assembled_last(x: Array, border: Array, ends: Sequence[Sequence[int]], more: int) -> Array:
+    """A copy of images [N, C, ...] with channels last, `more` channels, and a border of one value."""
     rank = x.rank - 2
     inner = [extent + sum_of(end) for extent, end in zip(x.shape[2:], ends, strict=True)]
     place = tuple(slice(start, start + n) for (start, _), n in zip(ends, x.shape[2:], strict=True))
     last = transpose(x, (0, *range(2, rank + 2), 1))
-    shape = (x.shape[0], *inner, x.shape[1])
-    made = assemble(shape, [((slice(None), *place), last)], border if any(map(any, ends)) else None)
+    shape = (x.shape[0], *inner, x.shape[1] + more)
+    fill = border if more or {*chain(*ends)} != {0} else None
+    made = assemble(shape, [((slice(None), *place, slice(0, x.shape[1])), last)], fill)
     assert isinstance(made.operand, Read)
     made.operand.definition.keeps_order = True
     return made

@@ -29,7 +29,7 @@ from pdojo.dialect.view.storage import has_open_strides
 
 SIZES = frozenset({4, 8, 16})
 """Numbers of rows of squares."""
-WIDTHS = frozenset({4, 8})
+WIDTHS = frozenset({1, 2, 4, 8})
 """Bytes of elements of squares."""
 GROUP = 16
 """Bytes in which processors interleave the elements of two vectors by one instruction."""

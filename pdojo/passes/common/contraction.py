@@ -228,6 +228,15 @@ def arrange_copy(builder: PassBuilder, name: str, wanted: Sequence[int], why: st
             now[place], now[place + 1] = now[place + 1], now[place]
 
 
+def order_dimensions(builder: PassBuilder, name: str, wanted: Sequence[int], why: str) -> None:
+    """Permute the dimensions of a temporary into the order `wanted`."""
+    now = list(range(len(wanted)))
+    for target, dimension in enumerate(wanted):
+        for place in reversed(range(target, now.index(dimension))):
+            builder.make("swap_dims", f"{name}:{place}", why)
+            now[place], now[place + 1] = now[place + 1], now[place]
+
+
 def narrow_factors(builder: PassBuilder, identifier: str) -> None:
     """Inline the casts of a product's factors, and delete the casts that nothing reads any more."""
     wide = {read.array.name for read in builder.leaf(identifier).reads}

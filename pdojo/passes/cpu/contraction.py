@@ -27,6 +27,7 @@ from pdojo.passes.common.contraction import (
     can_pack,
     contractions,
     is_bound,
+    order_dimensions,
     own_block,
     peel,
     peel_tiles,
@@ -348,16 +349,7 @@ def _pack_box(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan)
     lanes = columns + 1
     depths = [max(e.variables(), default=0) for e in index]
     order = sorted(range(len(index)), key=lambda d: (d == lanes, depths[d] > rows + 2, depths[d]))
-    _arrange(builder, copied, order, why)
-
-
-def _arrange(builder: PassBuilder, name: str, wanted: Sequence[int], why: str) -> None:
-    """Permute the dimensions of a temporary into the order `wanted`."""
-    now = list(range(len(wanted)))
-    for target, dimension in enumerate(wanted):
-        for place in reversed(range(target, now.index(dimension))):
-            builder.make("swap_dims", f"{name}:{place}", why)
-            now[place], now[place + 1] = now[place + 1], now[place]
+    order_dimensions(builder, copied, order, why)
 
 
 def _pack_rows(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan) -> None:

@@ -22,7 +22,6 @@ from pdojo.passes.cpu.constants import bind_temporaries
 from pdojo.passes.cpu.contraction import tile_contractions
 from pdojo.passes.cpu.dots import use_dot_units
 from pdojo.passes.cpu.fusion import fuse_outer
-from pdojo.passes.cpu.layouts import order_dimensions
 from pdojo.passes.cpu.panels import panel_columns
 from pdojo.passes.cpu.recurrences import join_recurrences
 from pdojo.passes.cpu.streams import join_rows, part_streams, stream
@@ -38,12 +37,11 @@ def heuristic(builder: PassBuilder) -> None:
     builder.exhaust(lambda: builder.nest.leaves, "approximate", "a shorter form of the function has fewer instructions")
     unfold(builder)
     drop_unit_loops(builder)
-    order_dimensions(builder)
     flatten(builder)
     share_reciprocals(builder)
+    bind_temporaries(builder)
     use_dot_units(builder)
     part_windows(builder)
-    bind_temporaries(builder)
     by_panels = panel_columns(builder)
     by_columns = sum_columns(builder, by_panels)
     split_tall(builder)

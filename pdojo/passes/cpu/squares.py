@@ -5,9 +5,13 @@ from __future__ import annotations
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.lanes import Stride, lane_stride
-from pdojo.dialect.view.nest import Access, Scope
+from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.loops import is_copy, peel_rest, tile
+
+
+LARGEST = 16
+"""Most lanes of a square."""
 
 
 def use_lines(builder: PassBuilder, identifier: str) -> None:
@@ -70,6 +74,15 @@ def copy_squares(builder: PassBuilder, identifier: str) -> bool:
     if any(guard.uses(rows.depth) for guard in lanes.guard):
         return False
     return builder.transact(lambda: _square(builder, identifier, rows.id, lanes.extent))
+
+
+def square_lanes(builder: PassBuilder, leaf: Leaf, lanes: int) -> int:
+    """The lanes of the vectors of a statement: fewer than `lanes` if only then a copy is made of squares."""
+    if not is_copy(leaf) or runs_along(leaf.reads[0], leaf.chain[-1]):
+        return lanes
+    rows = next((s.extent for s in reversed(leaf.chain[:-1]) if runs_along(leaf.reads[0], s)), 0)
+    fitting = [n for n in builder.vector_lanes(leaf) if n <= min(rows, lanes, LARGEST)]
+    return max(fitting, default=lanes)
 
 
 def _square(builder: PassBuilder, identifier: str, rows: str, size: int) -> None:

@@ -11,7 +11,7 @@ from pdojo.dialect.view.nest import Leaf, Node, Scope, fact
 from pdojo.dialect.view.nodes import is_whole, run_time_extent
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.dimensions import indexed_by
-from pdojo.passes.cpu.squares import use_lines
+from pdojo.passes.cpu.squares import square_lanes, use_lines
 from pdojo.passes.cpu.threads import costs_threads
 from pdojo.transforms.structure.siblings import are_tied
 
@@ -141,6 +141,7 @@ def vectorize_statement(builder: PassBuilder, identifier: str) -> None:
     lanes = fitting_lanes(builder, builder.leaf(identifier), loop.extent)
     if lanes is None:
         return
+    lanes = square_lanes(builder, builder.leaf(identifier), lanes)
     if _share_accumulator(builder, identifier, lanes):
         return
     for piece in _cut(builder, identifier, lanes):
