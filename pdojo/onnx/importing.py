@@ -16,6 +16,7 @@ from pdojo.errors import UsageError
 from pdojo.model.extents import is_extents
 from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Operation, Tensor, Value
 from pdojo.model.model import folded
+from pdojo.onnx.bytes import Dequantised, dequantised, of_bytes
 from pdojo.onnx.control_flow import STRUCTURES
 from pdojo.onnx.definitions import defect, definition, inferred, type_of
 from pdojo.onnx.kinds import Late, array_type, is_foreign, kind_of, kind_of_operand
@@ -108,6 +109,8 @@ class Importer:
     steps: list[tuple[int, Step]] = field(default_factory=list[tuple[int, Step]])
     """The steps, each with the number of operations before it."""
     count: int = 0
+    dequantised: dict[int, Dequantised] = field(default_factory=dict[int, Dequantised])
+    """The results of DequantizeLinear so far, by identity."""
 
     @property
     def nodes(self) -> Sequence[Operation | Step]:
@@ -254,7 +257,11 @@ class Importer:
                 node = Node(proto.op_type, domain, title_of(proto), opset, (), tuple(proto.output), values)
                 if (known := _extents(node, operands)) is not None:
                     return known
-                return self.apply(proto, _lower(node, lowering), operands)
+                if (quick := of_bytes(proto.op_type, values, operands, self.dequantised)) is not None:
+                    lowering, operands = quick
+                found = self.apply(proto, _lower(node, lowering), operands)
+                self._remember(proto, values, operands, found)
+                return found
         except NeedsValue as needed:
             if schema is None or domain or proto.op_type not in AT_RUN_TIME:
                 self.need(operands[needed.operand], proto)
@@ -269,6 +276,13 @@ class Importer:
             if wrong is None:
                 raise
         raise InvalidNode(f"{named(proto)}: {wrong.reason}")
+
+    def _remember(
+        self, proto: NodeProto, attributes: Mapping[str, Any], operands: Sequence[Operand | None], found: Sequence[Operand]
+    ) -> None:
+        """Keep what dequantised bytes were computed from."""
+        if proto.op_type == "DequantizeLinear" and (record := dequantised(attributes, operands, found[0])) is not None:
+            self.dequantised[id(found[0])] = record
 
     def _without_kernel(self, proto: NodeProto, domain: str, opset: int, scope: Scope) -> Sequence[Operand | None]:
         """The results of a node without lowering and function, or of types that kernels do not have."""

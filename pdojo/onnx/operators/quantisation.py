@@ -65,7 +65,7 @@ def dynamic_quantize(node: Node) -> tuple[Array, Array, Array]:
     return quantising.quantize_by_range(node.array(0))
 
 
-def _zero(node: Node, operand: int) -> Array | None:
+def known_zero(node: Node, operand: int) -> Array | None:
     """A zero point; None if there is none, or it is known to be 0."""
     known = node.value(operand) if node.given(operand) else None
     is_zero = known is None or (not isinstance(known, Array) and not known.any())
@@ -77,7 +77,7 @@ def quantised_matmul(node: Node) -> Array:
     """The product of quantised matrices."""
     a, a_scale, b, b_scale = (node.array(k) for k in (0, 1, 3, 4))
     last = (scalar_of(node, k) for k in (6, 7))
-    return quantising.quantised_matmul(a, a_scale, _zero(node, 2), b, b_scale, _zero(node, 5), *last)
+    return quantising.quantised_matmul(a, a_scale, known_zero(node, 2), b, b_scale, known_zero(node, 5), *last)
 
 
 @operator("QLinearConv")
@@ -85,8 +85,8 @@ def quantised_conv(node: Node) -> Array:
     """The convolution of quantised arrays."""
     x, weights = node.array(0), node.array(3)
     x_scale, scale, zero = (scalar_of(node, k) for k in (1, 6, 7))
-    x_zero = None if _zero(node, 2) is None else scalar_of(node, 2)
-    windows, of_weights = windows_of(node, x, weights), (node.array(4), _zero(node, 5))
+    x_zero = None if known_zero(node, 2) is None else scalar_of(node, 2)
+    windows, of_weights = windows_of(node, x, weights), (node.array(4), known_zero(node, 5))
     return quantising.quantised_conv(
         x, x_scale, x_zero, weights, *of_weights, scale, zero, optional(node, 8), **windows
     )
@@ -95,12 +95,12 @@ def quantised_conv(node: Node) -> Array:
 @operator("MatMulInteger")
 def integer_matmul(node: Node) -> Array:
     """The product of matrices of integers with zero points, in i32."""
-    return quantising.integer_matmul(node.array(0), node.array(1), _zero(node, 2), _zero(node, 3))
+    return quantising.integer_matmul(node.array(0), node.array(1), known_zero(node, 2), known_zero(node, 3))
 
 
 @operator("ConvInteger")
 def integer_conv(node: Node) -> Array:
     """The convolution of integers with zero points, in i32."""
     x, weights = node.array(0), node.array(1)
-    zero = None if _zero(node, 2) is None else scalar_of(node, 2)
-    return quantising.integer_conv(x, weights, zero, _zero(node, 3), **windows_of(node, x, weights))
+    zero = None if known_zero(node, 2) is None else scalar_of(node, 2)
+    return quantising.integer_conv(x, weights, zero, known_zero(node, 3), **windows_of(node, x, weights))
