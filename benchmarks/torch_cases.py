@@ -55,7 +55,11 @@ class Case:
 
 def chosen(cases: Mapping[str, Callable[[], object]], words: Sequence[str]) -> list[str]:
     """The cases that the words name, or whose names contain one of the words; all without words."""
-    return [name for name in cases if not words or any(word == name or word not in cases and word in name for word in words)]
+    return [
+        name
+        for name in cases
+        if not words or any(word == name or (word not in cases and word in name) for word in words)
+    ]
 
 
 def measure(case: Case, others: Sequence[Implementation], rounds: int = ROUNDS) -> JSON:

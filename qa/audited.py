@@ -10,16 +10,19 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from math import exp, log
+from math import exp, log, prod
 from random import Random
 
 from pdojo import build
+from pdojo.backends.calling.arrays import parameters_of
+from pdojo.build import Array
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import workload
 from pdojo.passes.cpu.audit import Finding, audit
 from pdojo.passes.scheduled_kernel import PASS, assume_alignment, make_moves
@@ -84,18 +87,10 @@ def draws(count: int, seed: int) -> Iterator[Drawn]:
             write = random.choice(WRITTEN)
             kernel = write(random)
             title = kernel.sym_name.data
-        if any(_elements(each) > LARGEST for each in kernel.body.block.args):
+        if any(prod(p.shape) > LARGEST for p in parameters_of(nest_of(kernel))):
             continue
         yield Drawn(title, where, threads, print_notation(kernel))
         count -= 1
-
-
-def _elements(value: object) -> int:
-    shape: Sequence[int] = value.type.get_shape()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
-    total = 1
-    for extent in shape:
-        total *= extent
-    return total
 
 
 def _size(text: str, random: Random) -> int:
@@ -120,8 +115,13 @@ def _linear(random: Random) -> KernelOp:
     w = build.input("w", "f32", (columns, terms), const=True)
     b, r = build.input("b", "f32", (columns,), const=True), build.input("r", "f32", (rows, columns))
     y = build.matmul(x, build.transpose(w, (1, 0))) + b
-    end = random.choice(("gelu", "relu", "residual", ""))
-    y = {"gelu": build.gelu, "relu": build.relu, "residual": lambda each: each + r, "": lambda each: each}[end](y)
+    ends: dict[str, Callable[[Array], Array]] = {
+        "gelu": build.gelu,
+        "relu": build.relu,
+        "residual": lambda each: each + r,
+    }
+    end = random.choice([*ends])
+    y = ends[end](y)
     return build.kernel(f"linear_{rows}x{terms}x{columns}_{end}", [x, w, b, r] if end == "residual" else [x, w, b], [y])
 
 
@@ -177,8 +177,12 @@ def _conv(random: Random) -> KernelOp:
     b = build.input("b", "f32", (results,), const=True)
     y = build.conv(x, w, b, stride=stride, padding=taps // 2)
     r = build.input("r", "f32", y.shape)
-    end = random.choice(("relu", "residual", "silu", ""))
-    ends = {"relu": build.relu, "residual": lambda each: build.relu(each + r), "silu": build.silu, "": lambda each: each}
+    ends: dict[str, Callable[[Array], Array]] = {
+        "relu": build.relu,
+        "residual": lambda each: build.relu(each + r),
+        "silu": build.silu,
+    }
+    end = random.choice([*ends])
     title = f"conv_{batch}x{results}x{channels}x{side}_{taps}x{taps}_by_{stride}_{end}"
     return build.kernel(title, [x, w, b, r] if end == "residual" else [x, w, b], [ends[end](y)])
 

@@ -15,6 +15,7 @@ from pdojo.backends.measure import Ok, Outcome, Success
 from pdojo.backends.measure.outcome import LOOP_ALIKE
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.passes.kind import Finding
 from pdojo.passes.scheduled_kernel import ScheduledKernel
 
 

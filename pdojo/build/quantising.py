@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from builtins import sum as sum_of
-from collections.abc import Sequence
-from itertools import chain
 from math import prod
 from typing import Any
 
 from pdojo.build.array import Array, cast, map
 from pdojo.build.array import constant as build_constant
+from pdojo.build.channels_last import channels_last
 from pdojo.build.contractions import conv, ends_of, matmul, with_bias
 from pdojo.build.elementwise import bitcast, clip, maximum, minimum
 from pdojo.build.extents import broadcast_shape, shown
-from pdojo.build.graph import Read
-from pdojo.build.pieces import assemble, pad
+from pdojo.build.pieces import pad
 from pdojo.build.reductions import max, min, sum
-from pdojo.build.shapes import reshape, transpose
+from pdojo.build.shapes import reshape
 from pdojo.dialect.element_types import wide_type
 from pdojo.errors import UsageError
 
@@ -139,8 +136,7 @@ def integer_conv(
     rank = x.rank - 2
     border = build_constant(0, "u8") if p is None else cast(reshape(p, ()), "u8")
     more = [(0, 0), (0, -x.shape[1] % GROUP), *[(0, 0)] * rank]
-    images = assembled_last(left, border, ends_of(windows.pop("padding", 0), rank), more[1][1])
-    images = transpose(images, (0, rank + 1, *range(1, rank + 1)))
+    images = channels_last(left, border, ends_of(windows.pop("padding", 0), rank), more[1][1])
     factors = cast(images, "i32"), cast(pad(right, more), "i32")
     found = conv(*factors, **windows)
     spatial = range(1, x.rank)
@@ -152,20 +148,6 @@ def integer_conv(
         terms = terms if p is None else terms - reshape(p, ()) * prod(weights.shape[1:])
         found = found - along(q, found, 1) * terms
     return with_bias(found, bias)
-
-
-def assembled_last(x: Array, border: Array, ends: Sequence[Sequence[int]], more: int) -> Array:
-    """A copy of images [N, C, ...] with channels last, `more` channels, and a border of one value."""
-    rank = x.rank - 2
-    inner = [extent + sum_of(end) for extent, end in zip(x.shape[2:], ends, strict=True)]
-    place = tuple(slice(start, start + n) for (start, _), n in zip(ends, x.shape[2:], strict=True))
-    last = transpose(x, (0, *range(2, rank + 2), 1))
-    shape = (x.shape[0], *inner, x.shape[1] + more)
-    fill = border if more or {*chain(*ends)} != {0} else None
-    made = assemble(shape, [((slice(None), *place, slice(0, x.shape[1])), last)], fill)
-    assert isinstance(made.operand, Read)
-    made.operand.definition.keeps_order = True
-    return made
 
 
 def quantised_matmul(

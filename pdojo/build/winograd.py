@@ -7,14 +7,14 @@ from math import prod
 from typing import Any
 
 from pdojo.build.array import Array
+from pdojo.build.channels_last import conv_of_pairs
 from pdojo.build.contractions import contract, conv, ends_of, with_bias
 from pdojo.build.extents import shown
 from pdojo.build.graph import Read
 from pdojo.build.pieces import Widths, assemble, pad
-from pdojo.build.shapes import reshape, transpose
+from pdojo.build.shapes import per_axis, reshape, transpose
 from pdojo.build.sizes import is_open
 from pdojo.errors import UsageError
-
 
 FEWEST_CHANNELS = 24
 """Fewest channels, and outputs, for which the transforms take less time than the products they save."""
@@ -34,8 +34,8 @@ def pays(x: Array, weights: Array, bias: Array | None, places: Mapping[str, Any]
     arrays = [each for each in (x, weights, bias) if each is not None]
     if x.rank != 4 or weights.shape[2:] != (3, 3) or any(each.dtype != "f32" or is_open(each.shape) for each in arrays):
         return False
-    steps = [places.get(name, 1) for name in ("stride", "dilation", "groups")]
-    if any(set(step if isinstance(step, Sequence) else [step]) != {1} for step in steps):
+    stride, dilation = (per_axis(name, places.get(name, 1), 2) for name in ("stride", "dilation"))
+    if {*stride, *dilation, places.get("groups", 1)} != {1}:
         return False
     outputs, channels = weights.shape[:2]
     tiles = _tiles(x, ends_of(places.get("padding", 0), 2))
@@ -103,9 +103,7 @@ def conv_winograd(
     inside = _transformed(parts, 5, tiles, at=3)
     taps = _taps(_taps(transpose(weights, (2, 3, 1, 0)), 0), 1)
     products = contract("abijnrtc,ijco->abijnrto", inside, taps)
-    products = reshape(
-        transpose(products, (0, 4, 1, 5, 2, 3, 6, 7)), (all_images, tile_rows, 4, 4, tiles, outputs)
-    )
+    products = reshape(transpose(products, (0, 4, 1, 5, 2, 3, 6, 7)), (all_images, tile_rows, 4, 4, tiles, outputs))
     back = _stacked(_results(products, 2), 2)
     places = ((row, column) for row in range(2) for column in range(2))
     found = [_results(back[:, :, row], 2) for row in range(2)]
@@ -121,9 +119,11 @@ def conv_winograd(
 
 
 def quick_conv(x: Array, weights: Array, bias: Array | None = None, **places: Any) -> Array:
-    """`conv`, by `conv_winograd` if it pays."""
+    """`conv`, by `conv_winograd` if it pays, and of bf16 by pairs of channels."""
     if pays(x, weights, bias, places):
         return conv_winograd(x, weights, bias, padding=places.get("padding", 0))
+    if x.dtype == weights.dtype == "bf16" and places.get("groups", 1) == 1 and not is_open(x.shape):
+        return conv_of_pairs(x, weights, bias, **places)
     return conv(x, weights, bias, **places)
 
 

@@ -1,6 +1,6 @@
 """Products of dequantised bytes, computed from the bytes: the form that quantisers write (QDQ).
 
-A convolution or a product of (x - p) s and (w - q) r has the results (sum (x - p)(w - q)) s r; the sums are exact integers.
+A convolution or a product of (x - p) s and (w - q) r has the results (sum (x - p)(w - q)) s r; the sums are exact.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from pdojo import build
 from pdojo.build import Array, quantising
 from pdojo.model.element_types import element_type
-from pdojo.model.graph import Known, Operand, Tensor
+from pdojo.model.graph import Operand, Tensor
 from pdojo.onnx.operators.convolutions import windows_of
 from pdojo.onnx.operators.quantisation import known_zero
 from pdojo.onnx.operators.registry import Node
@@ -33,7 +33,9 @@ class Dequantised:
     axis: int
 
 
-def dequantised(attributes: Mapping[str, Any], operands: Sequence[Operand | None], result: Operand) -> Dequantised | None:
+def dequantised(
+    attributes: Mapping[str, Any], operands: Sequence[Operand | None], result: Operand
+) -> Dequantised | None:
     """The record of a DequantizeLinear; None for other element types than bytes and f32, and for blocks."""
     numbers, scale = operands[0], operands[1]
     if numbers is None or scale is None or attributes.get("block_size") or attributes.get("output_dtype"):

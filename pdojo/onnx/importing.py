@@ -278,7 +278,11 @@ class Importer:
         raise InvalidNode(f"{named(proto)}: {wrong.reason}")
 
     def _remember(
-        self, proto: NodeProto, attributes: Mapping[str, Any], operands: Sequence[Operand | None], found: Sequence[Operand]
+        self,
+        proto: NodeProto,
+        attributes: Mapping[str, Any],
+        operands: Sequence[Operand | None],
+        found: Sequence[Operand],
     ) -> None:
         """Keep what dequantised bytes were computed from."""
         if proto.op_type == "DequantizeLinear" and (record := dequantised(attributes, operands, found[0])) is not None:

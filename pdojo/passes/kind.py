@@ -15,8 +15,8 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.nest import Nest
 
 if TYPE_CHECKING:
-    from pdojo.transforms.game import Game
     from pdojo.passes.common.builder import PassBuilder
+    from pdojo.transforms.game import Game
 
 ExpertPass: TypeAlias = "Callable[[PassBuilder], None]"
 """Makes moves; it may leave questions open (`PassBuilder.choices`), whose answers are raced."""

@@ -1,7 +1,7 @@
 """The audit of a program for a CPU: what the model of costs says against the program that a pass has made.
 
-A pass makes plans; a move of a plan may be refused, or a price may not know an effect. So the product is judged, not the
-plan: each finding names a statement, its part of the estimated work, and what is slow about it.
+A pass makes plans; a move of a plan may be refused, or a price may not know an effect. So the product is judged: each
+finding names a statement, its part of the estimated work, and what is slow about it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _APART = (Stride.STRIDED, Stride.FIXED, Stride.IRREGULAR)
 
 
 def audit(game: Game) -> list[Finding]:
-    """What is slow in the present program of a game, the largest part of the work first.
+    """Find what is slow in the present program of a game, the largest part of the work first.
 
     Work is estimated cycles of all processors, without the nests that run at binding.
     """

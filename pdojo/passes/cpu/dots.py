@@ -323,9 +323,7 @@ def _is_packed(builder: PassBuilder, read: Access, unit: ProductUnit) -> bool:
     return len(writers) == 1 and is_copy(writers[0]) and read.array.shape[-len(tile) :] == tile
 
 
-def _pack_box(
-    builder: PassBuilder, identifier: str, inner: int, position: int, plan: DotPlan, around: Scope
-) -> None:
+def _pack_box(builder: PassBuilder, identifier: str, inner: int, position: int, plan: DotPlan, around: Scope) -> None:
     """Copy a whole narrow operand for all pieces of the columns, which one nest may contain.
 
     Its order is tiles of columns, terms, columns of a tile, groups of terms.
@@ -344,7 +342,9 @@ def _pack_box(
     index = _factor(builder, identifier, position).reads[0].index
     depths = [max(e.variables(), default=0) for e in index]
     last = {depth: place for place, depth in enumerate((column, *groups))}
-    order = sorted(range(len(index)), key=lambda d: (depths[d] in last, last.get(depths[d], depths[d] > inner), depths[d]))
+    order = sorted(
+        range(len(index)), key=lambda d: (depths[d] in last, last.get(depths[d], depths[d] > inner), depths[d])
+    )
     order_dimensions(builder, copied, order, why)
 
 

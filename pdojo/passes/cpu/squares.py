@@ -9,7 +9,6 @@ from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.loops import is_copy, peel_rest, tile
 
-
 LARGEST = 16
 """Most lanes of a square."""
 

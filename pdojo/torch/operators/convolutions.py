@@ -35,7 +35,7 @@ def convolution(
     rank = x.rank - 2
     strides, ends, dilations = (per_axis(each, rank) for each in (stride, padding, dilation))
     if not transposed:
-        places = {"stride": strides, "padding": ends, "dilation": dilations, "groups": groups}
+        places: dict[str, Any] = {"stride": strides, "padding": ends, "dilation": dilations, "groups": groups}
         return (quick_conv if call.winograd else build.conv)(x, weights, bias, **places)
     behind = per_axis(output_padding, rank)
     return build.conv_transpose(

@@ -117,7 +117,11 @@ def test_sums_over_rows_of_products_run_along_the_rows() -> None:
     kernel = assume_alignment(build.kernel("k", [x, y], [build.sum(x * y, axis=0)]), None)
     tuned = make_moves(kernel, AVX512, PASS)
     assert audit(tuned.game) == []
-    assert all(leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR for leaf in tuned.game.program.nest.leaves if leaf.reads and "x" in {r.array.name for r in leaf.reads})
+    assert all(
+        leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR
+        for leaf in tuned.game.program.nest.leaves
+        if leaf.reads and "x" in {r.array.name for r in leaf.reads}
+    )
 
 
 @pytest.mark.slow
