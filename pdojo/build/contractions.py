@@ -18,7 +18,7 @@ from pdojo.build.pieces import Widths, assemble, concatenate, pad
 from pdojo.build.policy import accumulated_wide, calls_wide, rounded_once
 from pdojo.build.reductions import reduce
 from pdojo.build.shapes import expand_dims, flip, per_axis, reshape, transpose, windows
-from pdojo.build.sizes import Open
+from pdojo.build.sizes import Open, is_open
 from pdojo.dialect.affine import var
 from pdojo.dialect.element_types import is_float
 from pdojo.errors import UsageError
@@ -324,6 +324,8 @@ def conv_transpose(
         (extent - 1) * s + k + more
         for extent, s, k, more in zip(x.shape[2:], strides, spread.shape[2:], behind, strict=True)
     ]
+    if groups == 1 and _has_idle_taps(x, spread, strides):
+        return with_bias(_by_phases(x, spread, strides, whole, ends_of(padding, rank)), bias)
     taps = [-(-k // s) for k, s in zip(spread.shape[2:], strides, strict=True)]
     counts = [-(-extent // s) for extent, s in zip(whole, strides, strict=True)]
     before = [(tap - 1, count - extent) for tap, count, extent in zip(taps, counts, x.shape[2:], strict=True)]
@@ -353,6 +355,57 @@ def conv_transpose(
     ends = [(-first, extent - last - total) for (first, last), extent, total in
             zip(ends_of(padding, rank), whole, joined, strict=True)]  # fmt: skip
     return cast(with_bias(pad(flat, [(0, 0), (0, 0), *ends]), bias), kind)
+
+
+MOST_PHASES = 8
+"""Most nests of a transposed convolution."""
+FEWEST_CHANNELS = 16
+"""Fewest channels for which a nest for each phase takes less time than products with zeros."""
+
+
+def _has_idle_taps(x: Array, weights: Array, strides: Sequence[int]) -> bool:
+    """True if the phases of a transposed convolution have windows of different sizes, and products are most of it.
+
+    False for numbers of 16 bits, whose sums are rounded once, behind the bias.
+    """
+    if is_open(x.shape) or is_open(weights.shape) or x.dtype not in ("f32", "f64") or x.dtype != weights.dtype:
+        return False
+    taps = zip(weights.shape[2:], strides, strict=True)
+    return any(k % s for k, s in taps) and x.shape[1] >= FEWEST_CHANNELS and prod(strides) <= MOST_PHASES
+
+
+def _by_phases(
+    x: Array, weights: Array, strides: Sequence[int], whole: Sequence[int], cut: Sequence[Sequence[int]]
+) -> Array:
+    """The transposed convolution, with a convolution for each position of the result modulo the stride."""
+    rank = x.rank - 2
+    counts = [-(-extent // s) for extent, s in zip(whole, strides, strict=True)]
+
+    def phase(residues: tuple[int, ...]) -> Array:
+        """The results at these positions."""
+        if len(residues) < rank:
+            parts = [phase((*residues, r)) for r in range(strides[len(residues)])]
+            return _interleaved(parts, 2 + len(residues))
+        place = tuple(slice(r, None, s) for r, s in zip(residues, strides, strict=True))
+        window = weights[(slice(None), slice(None), *place)]
+        if not window.size:
+            return constant(0, x.dtype, (x.shape[0], weights.shape[1], *counts))
+        taps = window.shape[2:]
+        ends = [(tap - 1, count - extent) for tap, count, extent in zip(taps, counts, x.shape[2:], strict=True)]
+        return conv(x, flip(transpose(window, (1, 0, *range(2, 2 + rank))), range(2, 2 + rank)), padding=ends)
+
+    found = phase(())
+    return found[(slice(None), slice(None), *[slice(a, n - b) for (a, b), n in zip(cut, whole, strict=True)])]
+
+
+def _interleaved(parts: Sequence[Array], axis: int) -> Array:
+    """The elements of arrays in turns along an axis."""
+    if len(parts) == 1:
+        return parts[0]
+    shape = parts[0].shape
+    place = [(*[slice(None)] * axis, slice(k, None, len(parts))) for k in range(len(parts))]
+    pieces = list(zip(place, parts, strict=True))
+    return assemble((*shape[:axis], shape[axis] * len(parts), *shape[axis + 1 :]), pieces, None)
 
 
 def _spread(weights: Array, dilations: Sequence[int]) -> Array:

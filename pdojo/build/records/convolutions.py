@@ -85,6 +85,8 @@ def conv_winograd(
     call(array("1 3 4 5"), array("3 2 3 3"), stride=2, padding=1, output_padding=(1, 0)),
     call(array("1 3 4 5"), array("3 2 3 2"), array("2"), stride=(3, 2), dilation=(2, 3), output_padding=1),
     call(array("1 2 5"), array("2 1 4"), stride=3),
+    call(array("2 16 4 3"), array("16 2 3 5"), array("2"), stride=2, padding=[(1, 0), (0, 1)], output_padding=1),
+    call(array("1 16 3"), array("16 2 1"), stride=2, output_padding=1),
     call(array("1 2 2 3 2"), array("2 2 2 1 3"), stride=(2, 1, 2)),
     call(array("1 1 1 1"), array("1 1 1 1")),
 )

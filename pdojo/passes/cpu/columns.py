@@ -12,10 +12,11 @@ from math import prod
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.lanes import Stride, lane_stride
-from pdojo.dialect.view.nest import Leaf, Scope
-from pdojo.dialect.view.nodes import run_time_extent
+from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.dialect.view.nodes import is_plain, run_time_extent
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.contraction import contraction_shape, spatial_loops
+from pdojo.passes.common.dimensions import indices, loop_variable, spread
 from pdojo.passes.common.loops import isolate, jam, peel_rest, reorder
 from pdojo.passes.common.sums import split_terms
 from pdojo.passes.cpu.contraction import MOST_TERMS
@@ -25,6 +26,7 @@ SMALL = 16384
 """Statement instances below which the order of loops does not matter, as all arrays are near."""
 ROWS = 4
 """Rows that are added to a vector of results at a time."""
+BESIDE = "rows are added up while they are in registers"
 WHY = "whole rows are read one after the other"
 
 
@@ -36,9 +38,12 @@ def sum_columns(builder: PassBuilder, done: set[str]) -> set[str]:
     Returns the names of the arrays of (partial) results.
     """
     found: set[str] = set()
+    cut: dict[int, list[str]] = {}
     for identifier in [leaf.id for leaf in builder.nest.leaves if leaf.accumulate is not None]:
         leaf = builder.leaf(identifier)
-        if leaf.output.array.name not in done and not builder.is_sealed(leaf) and _is_of_columns(builder, leaf):
+        if leaf.output.array.name in done or builder.is_sealed(leaf) or not _is_of_columns(builder, leaf):
+            continue
+        if not builder.transact(lambda i=identifier: _beside_rows(builder, i, cut)):
             builder.transact(lambda i=identifier: _rows_outside(builder, i, found))
     return found
 
@@ -93,6 +98,70 @@ def _rows_outside(builder: PassBuilder, identifier: str, found: set[str]) -> boo
     builder.sealed.add(builder.loop(total, -2).id)
     found.add(builder.leaf(total).output.array.name)
     return True
+
+
+def _beside_rows(builder: PassBuilder, identifier: str, cut: dict[int, list[str]]) -> bool:
+    """Add rows up where other nests compute or read them, so that they are in registers; False if no nest does so.
+
+    Each thread takes a part of the rows of all these nests. `cut` has a statement of each nest that was cut for other
+    sums, by the number of rows.
+    """
+    isolate(builder, identifier, BESIDE)
+    leaf, machine = builder.leaf(identifier), builder.game.machine
+    count, columns = machine.threads, _columns(leaf)
+    (rows,) = (s for s in leaf.chain if s.depth not in spatial_loops(leaf))
+    if count < 2 or columns is None or len(leaf.chain) > 2 or run_time_extent(rows) is not None or rows.extent % count:
+        return False
+    size = count * columns.extent * byte_width(leaf.output.array.dtype)
+    if columns.extent * rows.extent < small(machine) or size > machine.private_cache // 2:
+        return False
+    reorder(builder, identifier, [columns.id, rows.id])
+    leaf = builder.leaf(identifier)
+    family = _nests_of_rows(builder, leaf)
+    members = [builder.scope(loop).leaves[0].id for loop in family] or cut.get(rows.extent, [])
+    if not any(_uses(builder.loop(statement, 0), leaf.reads[0]) for statement in members):
+        return False
+    parts = split_terms(builder, identifier, count, BESIDE)
+    for statement in (parts.zero, parts.total, parts.combined):
+        isolate(builder, statement, BESIDE)
+    for statement in (parts.zero, parts.total, parts.combined):
+        chain, output = builder.leaf(statement).chain, builder.leaf(statement).output
+        part = [s.id for s in chain if s.extent == count and s.depth != _columns_depth(output)]
+        columns = [s.id for s in chain if s.depth == _columns_depth(output)]
+        others = [s.id for s in chain if s.id not in (*part, *columns)]
+        reorder(builder, statement, [*part, *others, *columns])
+    for loop in family:
+        builder.make("tile_scope", f"%{loop}", BESIDE, size=rows.extent // count)
+    first = min(builder.loop(statement, 0).position for statement in members)
+    while (zero := builder.loop(parts.zero, 0)).position > first:
+        builder.make("swap_nodes", builder.nest.siblings(zero)[zero.position - 1], BESIDE)
+    cut[rows.extent] = members
+    return True
+
+
+def _uses(root: Scope, read: Access) -> bool:
+    """True if a statement in a nest accesses the array that is read."""
+    return any(access.array.name == read.array.name for leaf in root.leaves for access in leaf.accesses)
+
+
+def _columns_depth(output: Access) -> int | None:
+    """The depth of the loop along which results lie side by side."""
+    return loop_variable(output.index[-1])
+
+
+def _nests_of_rows(builder: PassBuilder, leaf: Leaf) -> list[str]:
+    """The outermost loops of other nests over the rows that a sum adds up."""
+    places = {place for place, depth in indices(leaf) if depth == len(leaf.chain) - 1}
+    dimensions = {each for place in places for each in spread(builder, place)}
+    found: list[str] = []
+    for node in builder.nest.children:
+        if not isinstance(node, Scope) or not is_plain(node) or node.extent != leaf.chain[-1].extent:
+            continue
+        over = [other for other in node.leaves if any(place in dimensions and d == 0 for place, d in indices(other))]
+        if len(over) < len(node.leaves) or node in leaf.chain or node.id in builder.sealed:
+            continue
+        found.append(node.id)
+    return found
 
 
 def join_terms(builder: PassBuilder, arrays: set[str]) -> None:

@@ -12,7 +12,7 @@ from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.nodes import is_plain
 from pdojo.dialect.view.storage import physical_shape
 from pdojo.passes.common.builder import PassBuilder
-from pdojo.passes.common.dimensions import Dimension, indices, loop_variable, spread
+from pdojo.passes.common.dimensions import Dimension, indices, spread
 from pdojo.passes.common.loops import reorder
 from pdojo.passes.common.sums import part_sum
 from pdojo.passes.cpu.threads import EVEN, balance, costs_threads, small
@@ -217,7 +217,7 @@ def _kept(builder: PassBuilder, name: str) -> int:
     while all(len(c) > shared for c in chains) and len({c[shared].id for c in chains}) == 1:
         shared += 1
     writer = nest.writers[name][0]
-    free = [d for d, e in enumerate(writer.output.index) if (v := loop_variable(e)) is None or v >= shared]
+    free = [d for d, e in enumerate(writer.output.index) if max(e.variables(), default=shared) >= shared]
     shape = physical_shape(nest, array.buffer)
     return prod(shape[d] for d in free) * byte_width(array.dtype)
 

@@ -1,0 +1,60 @@
+"""Sums over rows beside other nests over the rows, as in the gradients of a layer norm."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import pdojo
+from pdojo import build
+from pdojo.build import Array
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.passes.scheduled_kernel import PASS, assume_alignment, make_moves
+
+
+def gradients(rows: int, columns: int) -> KernelOp:
+    """Of a layer norm: of its operand, its scale and its shift."""
+    g, x = build.input("g", "f32", (rows, columns)), build.input("x", "f32", (rows, columns))
+    scale = build.input("scale", "f32", (columns,))
+    mean, spread = build.input("mean", "f32", (rows, 1)), build.input("spread", "f32", (rows, 1))
+    normal = (x - mean) * spread
+    scaled = g * scale
+    inner = scaled - build.mean(scaled, axis=-1, keepdims=True)
+    inner = inner - normal * build.mean(scaled * normal, axis=-1, keepdims=True)
+    results = [inner * spread, build.sum(g * normal, axis=0), build.sum(g, axis=0)]
+    return assume_alignment(build.kernel("gradients", [g, x, scale, mean, spread], results), None)
+
+
+def test_rows_are_read_in_one_nest() -> None:
+    tuned = make_moves(gradients(4096, 1024), replace(machine("x86-64-avx512"), threads=2), PASS)
+    nest = tuned.game.program.nest
+    readers = {id(leaf.chain[0]) for leaf in nest.leaves if {"g", "x"} & {r.array.name for r in leaf.reads}}
+    assert len(readers) == 1
+    (root,) = (node for node in nest.children if id(node) in readers)
+    assert not isinstance(root, type(nest.leaves[0]))
+    assert root.mapping is Mapping.PARALLEL
+
+
+@pytest.mark.parametrize(("rows", "columns", "threads"), [(512, 70, 2), (513, 70, 2), (1024, 33, 4), (512, 64, 1)])
+def test_results(rows: int, columns: int, threads: int) -> None:
+    kernel = gradients(rows, columns)
+    described = replace(machine("x86-64-avx2"), threads=threads)
+    tuned = make_moves(kernel, described, PASS).after
+    inputs = {name: pdojo.aligned(each) for name, each in pdojo.compile(kernel).random_inputs().items()}
+    wanted = pdojo.run(kernel, *inputs.values())
+    found = pdojo.run(tuned, *inputs.values())
+    for ours, right in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(ours), np.asarray(right), rtol=1e-3, atol=1e-3)
+
+
+def test_a_sum_alone_takes_several_rows_at_a_time() -> None:
+    x = build.input("x", "f32", (4096, 1024))
+    total: Array = build.sum(x, axis=0)
+    kernel = assume_alignment(build.kernel("total", [x], [total]), None)
+    tuned = make_moves(kernel, replace(machine("x86-64-avx512"), threads=2), PASS)
+    sums = [leaf for leaf in tuned.game.program.nest.leaves if "x" in {read.array.name for read in leaf.reads}]
+    assert all(4 in {s.extent for s in leaf.chain if s.mapping is Mapping.UNROLL} for leaf in sums)
