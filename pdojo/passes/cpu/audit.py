@@ -136,7 +136,8 @@ def _serial(game: Game, node: Node, cycles: float, share: float) -> Iterator[Fin
 def _pages(game: Game, leaf: Leaf, share: float) -> Iterator[Finding]:
     """Reads of a cache line or less at a time, from one page after the other."""
     moving = [s for s in leaf.chain if s.mapping in (Mapping.SEQUENTIAL, Mapping.PARALLEL)]
-    if not moving:
+    if not moving or is_copy(leaf):
+        # The copies that products read pay for themselves.
         return
     machine, inner = game.machine, moving[-1]
     for access in _in_memory(leaf):

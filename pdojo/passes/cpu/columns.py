@@ -20,7 +20,7 @@ from pdojo.passes.common.dimensions import indices, loop_variable, spread
 from pdojo.passes.common.loops import isolate, jam, peel_rest, reorder
 from pdojo.passes.common.sums import split_terms
 from pdojo.passes.cpu.contraction import MOST_TERMS
-from pdojo.passes.cpu.threads import small
+from pdojo.passes.cpu.threads import small, work
 
 SMALL = 16384
 """Statement instances below which the order of loops does not matter, as all arrays are near."""
@@ -112,14 +112,14 @@ def _beside_rows(builder: PassBuilder, identifier: str, cut: dict[int, list[str]
     (rows,) = (s for s in leaf.chain if s.depth not in spatial_loops(leaf))
     if count < 2 or columns is None or len(leaf.chain) > 2 or run_time_extent(rows) is not None or rows.extent % count:
         return False
-    size = count * columns.extent * byte_width(leaf.output.array.dtype)
-    if columns.extent * rows.extent < small(machine) or size > machine.private_cache // 2:
+    if count * columns.extent * byte_width(leaf.output.array.dtype) > machine.private_cache // 2:
         return False
     reorder(builder, identifier, [columns.id, rows.id])
     leaf = builder.leaf(identifier)
     family = _nests_of_rows(builder, leaf)
     members = [builder.scope(loop).leaves[0].id for loop in family] or cut.get(rows.extent, [])
-    if not any(_uses(builder.loop(statement, 0), leaf.reads[0]) for statement in members):
+    nests = [builder.loop(statement, 0) for statement in members]
+    if not any(_uses(nest, leaf.reads[0]) for nest in nests) or sum(map(work, nests)) < small(machine):
         return False
     parts = split_terms(builder, identifier, count, BESIDE)
     for statement in (parts.zero, parts.total, parts.combined):
@@ -130,6 +130,8 @@ def _beside_rows(builder: PassBuilder, identifier: str, cut: dict[int, list[str]
         columns = [s.id for s in chain if s.depth == _columns_depth(output)]
         others = [s.id for s in chain if s.id not in (*part, *columns)]
         reorder(builder, statement, [*part, *others, *columns])
+    # The parts are combined after the last row, not beside the threads' loops.
+    builder.sealed.add(builder.loop(parts.combined, 0).id)
     for loop in family:
         builder.make("tile_scope", f"%{loop}", BESIDE, size=rows.extent // count)
     first = min(builder.loop(statement, 0).position for statement in members)

@@ -83,8 +83,20 @@ def _family(builder: PassBuilder, leaf: Leaf) -> ColumnFamily | None:
         column_of[other.id] = depth
         outer_of[other.id] = tuple(loops[0].depth for loops in outer)
     family = ColumnFamily(column_of, outer_of)
-    wide = any(_is_wide(builder, i, family) and builder.leaf(i).accumulate is None for i in family.statements)
+    later = _dependent(builder, name)
+    wide = any(_is_wide(builder, i, family) and i in later for i in family.statements)
     return family if wide and leaf.id in family.columns else None
+
+
+def _dependent(builder: PassBuilder, name: str) -> set[str]:
+    """The statements that read an array, or what is computed from it, without those that accumulate."""
+    known, found = {name}, set[str]()
+    for leaf in builder.nest.leaves:
+        if leaf.output.array.name != name and any(read.array.name in known for read in leaf.reads):
+            known.add(leaf.output.array.name)
+            if leaf.accumulate is None:
+                found.add(leaf.id)
+    return found
 
 
 def _is_along(leaf: Leaf, depth: int) -> bool:
@@ -135,8 +147,8 @@ def _size(builder: PassBuilder, family: ColumnFamily) -> int | None:
 
 
 def _panel(columns: int, count: int, unit: int) -> int:
-    """The columns of each of `count` panels; a multiple of the unit if there is more than one panel."""
-    return columns if count == 1 else min(columns, -(-columns // (count * unit)) * unit)
+    """The columns of each of `count` whole panels; a multiple of the unit if there is more than one panel."""
+    return columns if count == 1 else min(columns, max(1, columns // (count * unit)) * unit)
 
 
 def _fits(builder: PassBuilder, rows: int, columns: int, size: int, widths: list[int]) -> bool:

@@ -12,6 +12,8 @@ from pdojo.passes.cpu.cost_model import alone, start_cycles
 
 EVEN = 0.95
 """Balance above which the search for a better loop ends."""
+HALF = 0.5
+"""Balance from which a loop is kept apart from sums that threads cannot share."""
 VECTOR = 2.0
 """Cycles of a vector of a simple statement, which loads and stores."""
 
@@ -76,7 +78,7 @@ def costs_threads(builder: PassBuilder, first: Scope, second: Scope) -> bool:
     if threads < 2 or any(balance(extent, threads) >= EVEN for extent in around):
         return False
     free = [scope for scope in (first, second) if not _sums(scope)]
-    return len(free) == 1 and balance(free[0].extent, threads) >= EVEN and work(free[0]) >= small(builder.game.machine)
+    return len(free) == 1 and balance(free[0].extent, threads) >= HALF and work(free[0]) >= small(builder.game.machine)
 
 
 def _sums(scope: Scope) -> bool:
