@@ -25,7 +25,7 @@ y {dtype} [3, {size}, {size}, 2] heap
 """
 
 
-@pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i64"])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i8", "i16", "bf16", "f16", "i32", "i64"])
 @pytest.mark.parametrize("size", [4, 8, 16])
 @pytest.mark.parametrize("memory", ["stack", "heap"])
 def test_squares_of_every_size(dtype: str, size: int, memory: str) -> None:
@@ -100,7 +100,7 @@ KEPT = (
 
 
 @pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("dtype", ["f32", "i64"])
+@pytest.mark.parametrize("dtype", ["f32", "i64", "i8"])
 @pytest.mark.parametrize("size", [4, 8, 16])
 @pytest.mark.parametrize(("body", "memory"), [(DIRECT, "heap"), (COPIED, "stack"), (KEPT, "stack"), (KEPT, "heap")])
 def test_squares_with_rows_left_out(body: str, memory: str, size: int, dtype: str, side: Side) -> None:
