@@ -13,6 +13,7 @@ from pdojo.build import Array
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.nest import Scope
 from pdojo.passes.scheduled_kernel import PASS, assume_alignment, make_moves
 
 
@@ -35,7 +36,7 @@ def test_rows_are_read_in_one_nest() -> None:
     readers = {id(leaf.chain[0]) for leaf in nest.leaves if {"g", "x"} & {r.array.name for r in leaf.reads}}
     assert len(readers) == 1
     (root,) = (node for node in nest.children if id(node) in readers)
-    assert not isinstance(root, type(nest.leaves[0]))
+    assert isinstance(root, Scope)
     assert root.mapping is Mapping.PARALLEL
 
 
