@@ -154,9 +154,8 @@ def _column_sums(random: Random) -> KernelOp:
     return build.kernel(f"columns_{name}_{rows}x{columns}", used[name], [value])
 
 
-def _layer_norm_grad(random: Random) -> KernelOp:
+def layer_norm_gradients(rows: int, columns: int) -> KernelOp:
     """The gradients of a layer norm: of its input, its scale and its shift."""
-    rows, columns = _sizes(random, "30..3000", "16..2000")
     g, x = build.input("g", "f32", (rows, columns)), build.input("x", "f32", (rows, columns))
     scale = build.input("scale", "f32", (columns,))
     mean, spread = build.input("mean", "f32", (rows, 1)), build.input("spread", "f32", (rows, 1))
@@ -166,6 +165,10 @@ def _layer_norm_grad(random: Random) -> KernelOp:
     inner = inner - normal * build.mean(scaled * normal, axis=-1, keepdims=True)
     results = [inner * spread, build.sum(g * normal, axis=0), build.sum(g, axis=0)]
     return build.kernel(f"layer_norm_grad_{rows}x{columns}", [g, x, scale, mean, spread], results)
+
+
+def _layer_norm_grad(random: Random) -> KernelOp:
+    return layer_norm_gradients(*_sizes(random, "30..3000", "16..2000"))
 
 
 def _conv(random: Random) -> KernelOp:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from pdojo.build.array import Array, constant
+from pdojo.build.array import Array, constant, keep_order
 from pdojo.build.contractions import conv, ends_of
-from pdojo.build.graph import Read
 from pdojo.build.pieces import assemble, pad
 from pdojo.build.shapes import transpose
 
@@ -26,9 +25,7 @@ def channels_last(x: Array, border: Array, ends: Sequence[Sequence[int]], more: 
     made = assemble(
         shape, [((slice(None), *place, slice(0, x.shape[1])), transpose(x, (0, *range(2, rank + 2), 1)))], fill
     )
-    assert isinstance(made.operand, Read)
-    made.operand.definition.keeps_order = True
-    return transpose(made, (0, rank + 1, *range(1, rank + 1)))
+    return transpose(keep_order(made), (0, rank + 1, *range(1, rank + 1)))
 
 
 def conv_of_pairs(x: Array, weights: Array, bias: Array | None = None, **places: Any) -> Array:

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from pdojo.build.array import Array
+from pdojo.build.array import Array, keep_order
 from pdojo.build.channels_last import conv_of_pairs
 from pdojo.build.contractions import contract, conv, ends_of, with_bias
 from pdojo.build.extents import shown
-from pdojo.build.graph import Read
 from pdojo.build.pieces import Widths, assemble, pad
 from pdojo.build.shapes import per_axis, reshape, transpose
 from pdojo.build.sizes import is_open
@@ -107,7 +106,7 @@ def conv_winograd(
     back = _stacked(_results(products, 2), 2)
     places = ((row, column) for row in range(2) for column in range(2))
     found = [_results(back[:, :, row], 2) for row in range(2)]
-    whole = _kept(
+    whole = keep_order(
         assemble(
             (all_images, 2 * tile_rows, 2 * tiles, outputs),
             [((slice(None), slice(i, None, 2), slice(j, None, 2)), found[i][j]) for i, j in places],
@@ -131,17 +130,10 @@ def _at(axis: int, item: int | slice) -> tuple[int | slice, ...]:
     return (*[slice(None)] * axis, item)
 
 
-def _kept(x: Array) -> Array:
-    """The array, whose axes keep their order in memory: statements on the results run over them in another one."""
-    assert isinstance(x.operand, Read)
-    x.operand.definition.keeps_order = True
-    return x
-
-
 def _stacked(pieces: Sequence[Array], axis: int) -> Array:
     """The arrays along a new axis, each written by a statement of its own."""
     shape = (*pieces[0].shape[:axis], len(pieces), *pieces[0].shape[axis:])
-    return _kept(assemble(shape, [(_at(axis, k), each) for k, each in enumerate(pieces)], None))
+    return keep_order(assemble(shape, [(_at(axis, k), each) for k, each in enumerate(pieces)], None))
 
 
 def _transformed(x: Array, axis: int, tiles: int, at: int | None = None) -> Array:

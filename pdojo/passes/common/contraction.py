@@ -11,6 +11,7 @@ from pdojo.dialect.affine import Expr
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.nodes import is_plain, is_whole
 from pdojo.passes.common.builder import PassBuilder
+from pdojo.passes.common.loops import is_copy
 
 MOST_STRAIGHT = 32
 """Greatest extent of each of a block's two loops that is unrolled."""
@@ -218,23 +219,45 @@ def own_block(builder: PassBuilder, identifier: str, depth: int, why: str) -> tu
 
 def arrange_copy(builder: PassBuilder, name: str, wanted: Sequence[int], why: str) -> None:
     """Permute the dimensions of a copy, and the loops that write it, into the order `wanted`."""
+    for place in _swaps(wanted):
+        builder.attempt("swap_dims", f"{name}:{place}", why)
+        (writer,) = builder.nest.writers[name]
+        outside = len(writer.chain) - len(wanted)
+        builder.attempt("swap_scopes", writer.chain[outside + place], "written in order")
+
+
+def _swaps(wanted: Sequence[int]) -> Iterator[int]:
+    """The places of the first one of two neighbours to exchange, one after the other, to get the order `wanted`."""
     now = list(range(len(wanted)))
     for target, dimension in enumerate(wanted):
         for place in reversed(range(target, now.index(dimension))):
-            builder.attempt("swap_dims", f"{name}:{place}", why)
-            (writer,) = builder.nest.writers[name]
-            outside = len(writer.chain) - len(wanted)
-            builder.attempt("swap_scopes", writer.chain[outside + place], "written in order")
+            yield place
             now[place], now[place + 1] = now[place + 1], now[place]
 
 
-def order_dimensions(builder: PassBuilder, name: str, wanted: Sequence[int], why: str) -> None:
-    """Permute the dimensions of a temporary into the order `wanted`."""
-    now = list(range(len(wanted)))
-    for target, dimension in enumerate(wanted):
-        for place in reversed(range(target, now.index(dimension))):
-            builder.make("swap_dims", f"{name}:{place}", why)
-            now[place], now[place + 1] = now[place + 1], now[place]
+def is_packed(builder: PassBuilder, read: Access, tile: Sequence[int]) -> bool:
+    """True if an operand is a copy in tiles of these extents, made for another piece of the columns."""
+    writers = builder.nest.writers.get(read.array.name, [])
+    return len(writers) == 1 and is_copy(writers[0]) and read.array.shape[-len(tile) :] == tuple(tile)
+
+
+def pack_box(
+    builder: PassBuilder, around: Scope, read: Callable[[], Access], tile: Sequence[tuple[int, int]], why: str
+) -> None:
+    """Copy all elements of an operand that the pieces of the columns read, which the loop `around` may contain.
+
+    `read` gives the access now. `tile` are the depths of the loops inside of a tile and their sizes; the copy has the
+    order of the loops, those of a tile last.
+    """
+    builder.make("stage_in", around, why, array=read().array.name, location="heap", form="box")
+    for depth, size in tile:
+        (dimension,) = (d for d, e in enumerate(read().index) if e.uses(depth))
+        builder.make("tile_dim", f"{read().array.name}:{dimension}", why, size=size)
+    inside = [depth for depth, _ in tile]
+    depths = [max(e.variables(), default=0) for e in read().index]
+    places = [(inside.index(depth) if depth in inside else -1, depth) for depth in depths]
+    for place in _swaps(sorted(range(len(places)), key=places.__getitem__)):
+        builder.make("swap_dims", f"{read().array.name}:{place}", why)
 
 
 def narrow_factors(builder: PassBuilder, identifier: str) -> None:

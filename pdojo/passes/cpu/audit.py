@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
+from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.lanes import WHOLE, Stride, lane_stride, linear_address
@@ -16,8 +17,10 @@ from pdojo.dialect.view.binding import binding_nests
 from pdojo.dialect.view.nest import Access, Leaf, Node, Scope
 from pdojo.dialect.view.storage import physical_index, physical_shape
 from pdojo.passes.common.loops import is_copy
+from pdojo.passes.cpu.block_plans import FEW_APART
 from pdojo.passes.cpu.cost_model import alone, start_cycles
 from pdojo.passes.cpu.recurrences import is_running
+from pdojo.passes.cpu.threads import saved
 from pdojo.passes.kind import Finding
 from pdojo.transforms.game import Game
 
@@ -27,8 +30,6 @@ PAGE = 4096
 """Bytes of a page: elements of other pages need other entries of the translation cache."""
 PAGES = 64
 """Pages whose places a core keeps at hand."""
-FEW_APART = 4
-"""Largest distance of elements in a gather that touches few lines."""
 MANY = 8
 """Vectors of a statement below which it does not matter whether it is one."""
 _APART = (Stride.STRIDED, Stride.FIXED, Stride.IRREGULAR)
@@ -81,10 +82,10 @@ def _stride(game: Game, leaf: Leaf, access: Access, scope: Scope) -> Stride:
     return lane_stride(physical_index(access, leaf.chain), shape, scope.depth)
 
 
-def _step(game: Game, leaf: Leaf, access: Access, scope: Scope) -> int:
-    """The distance in elements between neighbouring iterations of a scope; 0 if it differs."""
+def _address(game: Game, leaf: Leaf, access: Access) -> Expr:
+    """The distance in memory from the first element of the array, in elements."""
     shape = physical_shape(game.program.nest, access.array.buffer)
-    return abs(linear_address(physical_index(access, leaf.chain), shape).coefficient(scope.depth))
+    return linear_address(physical_index(access, leaf.chain), shape)
 
 
 def _gathered(game: Game, leaf: Leaf, share: float) -> Iterator[Finding]:
@@ -95,7 +96,7 @@ def _gathered(game: Game, leaf: Leaf, share: float) -> Iterator[Finding]:
     is_product = leaf.accumulate is not None and len(leaf.reads) > 1
     kind = "gathered factor" if is_product else "gathered operand"
     for access in _in_memory(leaf):
-        near = not is_product and 0 < _step(game, leaf, access, lanes) <= FEW_APART
+        near = not is_product and 0 < abs(_address(game, leaf, access).coefficient(lanes.depth)) <= FEW_APART
         if _stride(game, leaf, access, lanes) in _APART and not near:
             yield Finding(kind, _place(game, leaf), share, f"lanes of {access.array.name} are apart")
 
@@ -128,7 +129,7 @@ def _serial(game: Game, node: Node, cycles: float, share: float) -> Iterator[Fin
     scopes = [s for s in game.program.nest.scopes if node in s.chain]
     if any(s.mapping is Mapping.PARALLEL for s in scopes):
         return
-    if cycles * (1 - 1 / machine.threads) < 2 * start_cycles(machine):
+    if cycles * saved(machine) < 2 * start_cycles(machine):
         return
     yield Finding("serial nest", _place(game, node.leaves[0]), share, f"{cycles:.2g} cycles on one thread")
 
@@ -141,9 +142,7 @@ def _pages(game: Game, leaf: Leaf, share: float) -> Iterator[Finding]:
         return
     machine, inner = game.machine, moving[-1]
     for access in _in_memory(leaf):
-        width = byte_width(access.array.dtype)
-        shape = physical_shape(game.program.nest, access.array.buffer)
-        address = linear_address(physical_index(access, leaf.chain), shape)
+        width, address = byte_width(access.array.dtype), _address(game, leaf, access)
         step = abs(address.coefficient(inner.depth)) * width
         each = prod(s.extent for s in leaf.chain[inner.depth + 1 :] if address.uses(s.depth)) * width
         if step >= PAGE and each <= machine.cache_line and inner.extent > PAGES:

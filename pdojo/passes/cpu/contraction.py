@@ -27,8 +27,9 @@ from pdojo.passes.common.contraction import (
     can_pack,
     contractions,
     is_bound,
-    order_dimensions,
+    is_packed,
     own_block,
+    pack_box,
     peel,
     peel_tiles,
     spatial_loops,
@@ -275,11 +276,11 @@ def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan, *, 
     """Copy the panel in the order of the sum's reads: once, at binding, if it is constant, or if that pays."""
     leaf = builder.leaf(identifier)
     panel = leaf.reads[plan.panel]
-    if _is_packed(builder, panel, plan):
+    if is_packed(builder, panel, [plan.lanes]):
         return
     if is_bound(leaf, panel):
         if not _pack_panel(builder, identifier, leaf.chain[0], rows, plan):
-            _pack_box(builder, identifier, rows, plan)
+            _pack_all(builder, identifier, rows, plan)
         builder.make("bind_array", builder.leaf(identifier).reads[plan.panel].array.name, ONCE)
         return
     is_contiguous = lane_stride(panel.index, panel.array.shape, rows + 2) is Stride.CONTIGUOUS
@@ -297,7 +298,7 @@ def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan, *, 
         again, inner = len(plan.outer), leaf.chain[rows]
     around = leaf.chain[again] if again < len(plan.outer) else inner
     if not _pack_panel(builder, identifier, around, rows, plan) and around is leaf.chain[0]:
-        _pack_box(builder, identifier, rows, plan)
+        _pack_all(builder, identifier, rows, plan)
 
 
 def _pack_panel(builder: PassBuilder, identifier: str, around: Scope, rows: int, plan: BlockPlan) -> bool:
@@ -327,29 +328,11 @@ def _pack_panel(builder: PassBuilder, identifier: str, around: Scope, rows: int,
     return True
 
 
-def _is_packed(builder: PassBuilder, panel: Access, plan: BlockPlan) -> bool:
-    """True if the panel is a copy in vectors of the plan's lanes, made for another piece of the columns."""
-    writers = builder.nest.writers.get(panel.array.name, [])
-    return len(writers) == 1 and is_copy(writers[0]) and panel.array.shape[-1] == plan.lanes
-
-
-def _pack_box(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan) -> None:
-    """Copy the whole constant panel for all pieces of the columns, which one nest may contain.
-
-    Its order is vectors, terms, lanes.
-    """
-    leaf, why = builder.leaf(identifier), "all columns in one copy: vectors of one term lie together"
-    name = leaf.reads[plan.panel].array.name
-    builder.make("stage_in", leaf.chain[0], why, array=name, location="heap", form="box")
-    read = builder.leaf(identifier).reads[plan.panel]
-    (columns,) = (d for d, e in enumerate(read.index) if e.uses(rows + 2))
-    copied = read.array.name
-    builder.make("tile_dim", f"{copied}:{columns}", why, size=plan.lanes)
-    index = builder.leaf(identifier).reads[plan.panel].index
-    lanes = columns + 1
-    depths = [max(e.variables(), default=0) for e in index]
-    order = sorted(range(len(index)), key=lambda d: (d == lanes, depths[d] > rows + 2, depths[d]))
-    order_dimensions(builder, copied, order, why)
+def _pack_all(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan) -> None:
+    """Copy the panel for all pieces of the columns, which one nest may contain, vector by vector."""
+    why = "all columns in one copy: vectors of one term lie together"
+    around = builder.loop(identifier, 0)
+    pack_box(builder, around, lambda: builder.leaf(identifier).reads[plan.panel], [(rows + 2, plan.lanes)], why)
 
 
 def _pack_rows(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan) -> None:

@@ -18,7 +18,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.pattern import pattern_of, same_form
 from pdojo.dialect.rules.lanes import linear_address
 from pdojo.dialect.rules.tensor import available
-from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.dialect.view.nest import Leaf, Scope
 from pdojo.dialect.view.nodes import is_whole
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.contraction import (
@@ -35,15 +35,16 @@ from pdojo.passes.common.contraction import (
     has_terms,
     is_alone,
     is_bound,
+    is_packed,
     narrow_factors,
-    order_dimensions,
     own_block,
+    pack_box,
     peel,
     spatial_loops,
     tiles_of,
     uses,
 )
-from pdojo.passes.common.loops import is_copy, peel_rest, reorder
+from pdojo.passes.common.loops import peel_rest, reorder
 from pdojo.passes.common.units import ProductUnit, dot_units
 from pdojo.passes.cpu.epilogue import absorb_epilogue, results_behind, split_epilogue
 from pdojo.passes.cpu.threads import balance, work
@@ -285,10 +286,10 @@ def _pack(builder: PassBuilder, identifier: str, top: int, inner: int, position:
     bound = is_bound(builder.leaf(identifier), read)
     around = chain[0] if bound else next((s for s in chain[top:inner] if uses(read, s)), chain[inner])
     why = "the instruction reads contiguous memory"
-    if _is_packed(builder, read, unit):
+    if is_packed(builder, read, (unit.lanes, *unit.groups)):
         return
     if not builder.attempt("stage_in", around, why, array=read.array.name, location="heap"):
-        _pack_box(builder, identifier, inner, position, plan, around)
+        _pack_all(builder, identifier, inner, position, plan, around)
         if bound:
             builder.make("bind_array", _factor(builder, identifier, position).reads[0].array.name, ONCE)
         return
@@ -316,36 +317,14 @@ def _pack(builder: PassBuilder, identifier: str, top: int, inner: int, position:
         builder.attempt("bind_array", name, ONCE)
 
 
-def _is_packed(builder: PassBuilder, read: Access, unit: ProductUnit) -> bool:
-    """True if an operand is a copy in the layout of the instruction, made for another piece of the columns."""
-    writers = builder.nest.writers.get(read.array.name, [])
-    tile = (unit.lanes, *unit.groups)
-    return len(writers) == 1 and is_copy(writers[0]) and read.array.shape[-len(tile) :] == tile
-
-
-def _pack_box(builder: PassBuilder, identifier: str, inner: int, position: int, plan: DotPlan, around: Scope) -> None:
-    """Copy a whole narrow operand for all pieces of the columns, which one nest may contain.
-
-    Its order is tiles of columns, terms, columns of a tile, groups of terms.
-    """
-    unit, why = plan.unit, "all columns in one copy, tile by tile"
-    name = _factor(builder, identifier, position).reads[0].array.name
-    builder.make("stage_in", around, why, array=name, location="heap", form="box")
-    loops = _tile_loops(builder, identifier, inner, unit)
-    column, *groups = (loops[depth] for depth in unit.layout(position))
-    read = _factor(builder, identifier, position).reads[0]
-    copied = read.array.name
-    for size, depth in ((unit.lanes, column), *((prod(unit.groups[k:]), d) for k, d in enumerate(groups))):
-        read = _factor(builder, identifier, position).reads[0]
-        (dimension,) = (d for d, e in enumerate(read.index) if e.uses(depth))
-        builder.make("tile_dim", f"{copied}:{dimension}", why, size=size)
-    index = _factor(builder, identifier, position).reads[0].index
-    depths = [max(e.variables(), default=0) for e in index]
-    last = {depth: place for place, depth in enumerate((column, *groups))}
-    order = sorted(
-        range(len(index)), key=lambda d: (depths[d] in last, last.get(depths[d], depths[d] > inner), depths[d])
-    )
-    order_dimensions(builder, copied, order, why)
+def _pack_all(builder: PassBuilder, identifier: str, inner: int, position: int, plan: DotPlan, around: Scope) -> None:
+    """Copy a narrow operand for all pieces of the columns, which one nest may contain, tile by tile."""
+    unit, loops = plan.unit, _tile_loops(builder, identifier, inner, plan.unit)
+    depths = [loops[depth] for depth in unit.layout(position)]
+    sizes = [unit.lanes, *(prod(unit.groups[k:]) for k in range(len(unit.groups)))]
+    tile = list(zip(depths, sizes, strict=True))
+    why = "all columns in one copy, tile by tile"
+    pack_box(builder, around, lambda: _factor(builder, identifier, position).reads[0], tile, why)
 
 
 def _pack_rows(builder: PassBuilder, identifier: str, top: int, inner: int, plan: DotPlan) -> None:

@@ -21,10 +21,10 @@ VECTOR = 2.0
 def small(machine: Machine) -> float:
     """Statement instances below which starting threads costs more than it saves, if vectors compute them."""
     lanes = max(machine.vector_lanes("f32"), default=1)
-    return start_cycles(machine) / _saved(machine) * lanes / VECTOR
+    return start_cycles(machine) / saved(machine) * lanes / VECTOR
 
 
-def _saved(machine: Machine) -> float:
+def saved(machine: Machine) -> float:
     """The greatest fraction of a time that threads save."""
     return 1 - 1 / max(2, machine.threads)
 
@@ -32,7 +32,7 @@ def _saved(machine: Machine) -> float:
 def _is_worth_starting(builder: PassBuilder, scope: Scope) -> bool:
     """True if threads save more time in one run of a scope than starting them costs, by the model of costs."""
     machine = builder.game.machine
-    return _alone(builder, scope) * _saved(machine) >= start_cycles(machine)
+    return _alone(builder, scope) * saved(machine) >= start_cycles(machine)
 
 
 def _alone(builder: PassBuilder, scope: Scope) -> float:

@@ -15,19 +15,11 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.nest import Scope
 from pdojo.passes.scheduled_kernel import PASS, assume_alignment, make_moves
+from qa.audited import layer_norm_gradients
 
 
 def gradients(rows: int, columns: int) -> KernelOp:
-    """Of a layer norm: of its operand, its scale and its shift."""
-    g, x = build.input("g", "f32", (rows, columns)), build.input("x", "f32", (rows, columns))
-    scale = build.input("scale", "f32", (columns,))
-    mean, spread = build.input("mean", "f32", (rows, 1)), build.input("spread", "f32", (rows, 1))
-    normal = (x - mean) * spread
-    scaled = g * scale
-    inner = scaled - build.mean(scaled, axis=-1, keepdims=True)
-    inner = inner - normal * build.mean(scaled * normal, axis=-1, keepdims=True)
-    results = [inner * spread, build.sum(g * normal, axis=0), build.sum(g, axis=0)]
-    return assume_alignment(build.kernel("gradients", [g, x, scale, mean, spread], results), None)
+    return assume_alignment(layer_norm_gradients(rows, columns), None)
 
 
 def test_rows_are_read_in_one_nest() -> None:
