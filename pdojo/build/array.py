@@ -234,13 +234,6 @@ def define(dtype: str, shape: Sequence[int], *writes: Write) -> Array:
     return Array(dtype, tuple(shape), Read(definition, identity(shape)))
 
 
-def keep_order(x: Array) -> Array:
-    """An array that was made, whose axes keep their order in memory, whatever the order of its readers."""
-    assert isinstance(x.operand, Read)
-    x.operand.definition.keeps_order = True
-    return x
-
-
 def _constant(value: Scalar, dtype: str) -> Constant:
     """A number of an element type of handles. Raises UsageError if there is none."""
     plain = number_of(value)

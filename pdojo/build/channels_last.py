@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from pdojo.build.array import Array, constant, keep_order
+from pdojo.build.array import Array, constant
 from pdojo.build.contractions import conv, ends_of
-from pdojo.build.pieces import assemble, pad
+from pdojo.build.pieces import assemble, keep_order, pad
 from pdojo.build.shapes import transpose
 
 PAIR = 2

@@ -68,6 +68,13 @@ def _assembled(shape: Sequence[int], pieces: Sequence[Piece]) -> Array:
     return define(dtype, shape, *writes)
 
 
+def keep_order(x: Array) -> Array:
+    """An array that was made, whose axes keep their order in memory, whatever the order of its readers."""
+    assert isinstance(x.operand, Read)
+    x.operand.definition.keeps_order = True
+    return x
+
+
 def concatenate(arrays: Sequence[Array], axis: int = 0) -> Array:
     """The arrays one after the other along `axis`; the other extents are equal.
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from pdojo.build.array import Array, keep_order
+from pdojo.build.array import Array
 from pdojo.build.channels_last import conv_of_pairs
 from pdojo.build.contractions import contract, conv, ends_of, with_bias
 from pdojo.build.extents import shown
-from pdojo.build.pieces import Widths, assemble, pad
+from pdojo.build.pieces import Widths, assemble, keep_order, pad
 from pdojo.build.shapes import per_axis, reshape, transpose
 from pdojo.build.sizes import is_open
 from pdojo.errors import UsageError
