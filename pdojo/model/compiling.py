@@ -14,6 +14,7 @@ from functools import cache
 from importlib.metadata import version
 
 from pdojo.backends.common.file_cache import FileCache
+from pdojo.backends.common.gc_pause import uncollected
 from pdojo.backends.common.processes import shared_map
 from pdojo.backends.common.source_digest import whole_digest
 from pdojo.backends.llvm.executable import assemble
@@ -57,11 +58,12 @@ class KernelRequest:
 
     def compiled(self) -> ObjectCode:
         """The code. Raises LoweringError if the machine lacks what the kernel uses."""
-        (kernel,) = parse_notation(self.text)
-        if self.expert is not None:
-            assert self.machine is not None
-            kernel = make_moves(kernel, self.machine, self.expert).after
-        return assemble(kernel, self.machine)
+        with uncollected():
+            (kernel,) = parse_notation(self.text)
+            if self.expert is not None:
+                assert self.machine is not None
+                kernel = make_moves(kernel, self.machine, self.expert).after
+            return assemble(kernel, self.machine)
 
 
 def compile_kernels(requests: Sequence[KernelRequest], *, cached: bool = True) -> list[ObjectCode]:

@@ -14,9 +14,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor
 from concurrent.futures import wait as wait_for
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from multiprocessing import current_process, get_context, parent_process
 from multiprocessing.connection import wait
-from threading import Lock, Thread
+from threading import Lock, RLock, Thread
 from time import perf_counter
 from types import ModuleType
 from typing import Any, TypeVar
@@ -27,7 +28,7 @@ from pdojo.errors import MeasurementError
 T = TypeVar("T")
 A = TypeVar("A")
 
-PATIENCE = 2.0
+PATIENCE = 1.0
 """Seconds of calls in this process before others help, the time that they take to start."""
 ATTEMPTS = 3
 """Number of processes that try a call before it fails."""
@@ -50,6 +51,8 @@ class Pool:
         self._executor: ProcessPoolExecutor | None = None
         self._jobs: list[Future[Any]] = []
         """Calls of the latest `map` that have begun."""
+        self._lock = RLock()
+        """Lock for beginning calls: threads of the executor do so, too."""
 
     @property
     def processes(self) -> list[int]:
@@ -57,27 +60,65 @@ class Pool:
         # Python 3.11 has no public access to the processes of an executor.
         return [] if self._executor is None else list(self._executor._processes)  # pyright: ignore[reportPrivateUsage]
 
-    def map(self, function: Callable[[A], T], arguments: Iterable[A]) -> Generator[T]:
+    def map(self, function: Callable[[A], T], arguments: Iterable[A], *, helps: bool = False) -> Generator[T]:
         """The results, in order. One call more than there are processes is submitted at a time.
+
+        If this process `helps`, it makes calls, too, while it waits, and each of the others has one call at a time.
 
         An exception of a call is raised here, or RuntimeError with its text if it cannot be pickled. Raises
         MeasurementError if a call ended `ATTEMPTS` processes.
         """
         every, jobs = list(arguments), list[Future[T]]()
         self._jobs = jobs
-        self._fill(function, every, jobs)
-        return self._results(function, every, jobs)
+        self._fill(function, every, jobs, helps)
+        return self._results(function, every, jobs, helps)
 
-    def _fill(self, function: Callable[[A], T], every: Sequence[A], jobs: list[Future[T]]) -> None:
-        room = 1 + self.count - sum(not job.done() for job in jobs)
-        jobs += [self._submit(function, one) for one in every[len(jobs) : len(jobs) + max(room, 0)]]
+    def _fill(self, function: Callable[[A], T], every: Sequence[A], jobs: list[Future[T]], helps: bool) -> None:
+        with self._lock:
+            room = self.count + (not helps) - sum(not job.done() for job in jobs)
+            for argument in every[len(jobs) : len(jobs) + max(room, 0)]:
+                job = self._submit(function, argument)
+                jobs.append(job)
+                if helps:
+                    job.add_done_callback(partial(self._go_on, self._executor, function, every, jobs))
 
-    def _results(self, function: Callable[[A], T], every: Sequence[A], jobs: list[Future[T]]) -> Generator[T]:
+    def _go_on(
+        self,
+        executor: ProcessPoolExecutor | None,
+        function: Callable[[A], T],
+        every: Sequence[A],
+        jobs: list[Future[T]],
+        job: Future[T],
+    ) -> None:
+        """Submit another call after one, in a thread of the executor; none after a failure, or if it was closed."""
+        with self._lock:
+            if executor is self._executor and not job.cancelled() and job.exception() is None:
+                self._fill(function, every, jobs, helps=True)
+
+    def _help(self, function: Callable[[A], T], every: Sequence[A], jobs: list[Future[T]]) -> bool:
+        """Make the next call in this process; returns False if all have begun."""
+        own: Future[T] = Future()
+        with self._lock:
+            if len(jobs) == len(every):
+                return False
+            argument = every[len(jobs)]
+            jobs.append(own)
+        try:
+            own.set_result(function(argument))
+        except Exception as error:  # noqa: BLE001  # raised in turn, like those of other processes
+            own.set_exception(error)
+        return True
+
+    def _results(
+        self, function: Callable[[A], T], every: Sequence[A], jobs: list[Future[T]], helps: bool
+    ) -> Generator[T]:
         deaths, number = 0, 0
         while number < len(every):
-            while not jobs[number].done():
+            while number >= len(jobs) or not jobs[number].done():
+                if helps and self._help(function, every, jobs):
+                    continue
                 wait_for([job for job in jobs if not job.done()], return_when=FIRST_COMPLETED)
-                self._fill(function, every, jobs)
+                self._fill(function, every, jobs, helps)
             try:
                 found = jobs[number].result()
             except BrokenProcessPool:
@@ -93,7 +134,7 @@ class Pool:
                 continue
             deaths = 0
             number += 1
-            self._fill(function, every, jobs)
+            self._fill(function, every, jobs, helps)
             yield found
 
     def rest(self) -> None:
@@ -118,7 +159,8 @@ class Pool:
 
     def close(self) -> None:
         """End the processes at once, even if they are busy. The next call starts new ones."""
-        executor, self._executor = self._executor, None
+        with self._lock:
+            executor, self._executor = self._executor, None
         if executor is None:
             return
         for process in list((executor._processes or {}).values()):  # pyright: ignore[reportPrivateUsage]
@@ -128,17 +170,17 @@ class Pool:
 
 
 def shared_map(function: Callable[[A], T], arguments: Sequence[A]) -> Generator[T]:
-    """The results, in order: computed in this process, after some seconds in one process for each processor.
+    """The results, in order: computed in this process, and after a second also in one for each further processor.
 
     Functions and arguments are pickled. An exception of a call is raised here.
     """
     begun = perf_counter()
-    count = _processors()
+    others = _processors() - 1
     for number, argument in enumerate(arguments):
         rest = arguments[number:]
-        if count > 1 and len(rest) > 1 and perf_counter() - begun > PATIENCE:
-            with closing(Pool(min(count, len(rest)), _nothing)) as pool:
-                yield from pool.map(function, rest)
+        if others and len(rest) > 1 and perf_counter() - begun > PATIENCE:
+            with closing(Pool(min(others, len(rest) - 1), _nothing)) as pool:
+                yield from pool.map(function, rest, helps=True)
             return
         yield function(argument)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from collections.abc import Mapping as MappingABC
-from collections.abc import Sequence
+from functools import partial
 from typing import NoReturn
 
 from pdojo.dialect.affine import Expr, IndexArray
@@ -16,7 +17,7 @@ from pdojo.dialect.functions import accumulates, check_types
 from pdojo.dialect.lookups import lookups_in, sizes_in
 from pdojo.dialect.ops import Swizzle
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.messages import describe_access, describe_scope
+from pdojo.dialect.view.messages import describe_access, describe_element, describe_scope
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.storage import granule_numbers
 
@@ -39,9 +40,9 @@ def verify_statement(leaf: Leaf) -> None:
         fail(leaf.op, f"'async=' of {describe_access(leaf.output)}: {problem}")
     _verify_lookups(leaf)
     for access in leaf.accesses:
+        array, described = access.array, partial(describe_access, access)
         for dimension, expression in enumerate(access.index):
-            array = access.array
-            _verify_bounds(leaf, describe_access(access), array.name, array.buffer.extents, dimension, expression)
+            _verify_bounds(leaf, described, array.name, array.buffer.extents, dimension, expression)
         _verify_lanes(leaf, access)
     _verify_independent(leaf)
 
@@ -136,9 +137,9 @@ def _verify_lookups(leaf: Leaf) -> None:
     for found in lookups_in((*leaf.expressions, *leaf.guards)):
         table = found.table
         if isinstance(table, IndexArray):
-            place = ",".join(e.render("{{{}}}".format) for e in found.operands)
+            described = partial(describe_element, table.name, found.operands)
             for dimension, expression in enumerate(found.operands):
-                _verify_bounds(leaf, f"{table.name}[{place}]", table.name, table.extents, dimension, expression)
+                _verify_bounds(leaf, described, table.name, table.extents, dimension, expression)
             continue
         extent = len(table.entries)
         low, high = index_bounds(leaf, found.operands[0], extent)
@@ -151,17 +152,17 @@ def _verify_lookups(leaf: Leaf) -> None:
 
 
 def _verify_bounds(
-    leaf: Leaf, access: str, array: str, extents: Sequence[Expr], dimension: int, expression: Expr
+    leaf: Leaf, describe: Callable[[], str], array: str, extents: Sequence[Expr], dimension: int, expression: Expr
 ) -> None:
-    """Check one index of an access, which messages show as `access`, to an array with these extents."""
+    """Check one index of an access, which messages `describe`, to an array with these extents."""
     sized, extent = extents[dimension], extents[dimension].bounds(())[1]
     low, high = bounds_within(leaf, expression, sized)
     if low >= 0 and high >= extent and not sized.is_constant:
-        _fail_beyond(leaf, f"access {access}", f"dimension {dimension} of '{array}'", sized, expression, high)
+        _fail_beyond(leaf, f"access {describe()}", f"dimension {dimension} of '{array}'", sized, expression, high)
     if low < 0 or high >= extent:
         fail(
             leaf.op,
-            f"access {access} is out of bounds: dimension {dimension} of '{array}' has extent {extent}, the index runs "
+            f"access {describe()} is out of bounds: dimension {dimension} of '{array}' has extent {extent}, the index runs "
             f"from {low} to {high}",
         )
 

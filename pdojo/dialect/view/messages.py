@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Access, Scope
 
@@ -15,4 +18,9 @@ def describe_scope(scope: Scope) -> str:
 
 def describe_access(access: Access) -> str:
     """`x[{0},{1}*16+{2}]` for messages."""
-    return f"{access.array.name}[{','.join(e.render('{{{}}}'.format) for e in access.index)}]"
+    return describe_element(access.array.name, access.index)
+
+
+def describe_element(array: str, index: Sequence[Expr]) -> str:
+    """`x[{0},{1}*16+{2}]` for messages."""
+    return f"{array}[{','.join(e.render('{{{}}}'.format) for e in index)}]"

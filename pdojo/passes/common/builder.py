@@ -147,7 +147,8 @@ class PassBuilder:
         return sum(prod(b.shape) * byte_width(b.dtype) for b in self.nest.buffers if b.op is None)
 
     def dimensions(self) -> Iterator[str]:
-        """Locations of all dimensions of temporaries outside of registers; lanes need the dimensions of registers."""
+        """Locations of the dimensions of temporaries that may be reused; lanes need the dimensions of registers."""
         for name in self.temporaries():
-            if self.nest.arrays[name].buffer.memory is not Memory.REGISTER:
-                yield from (f"{name}:{d}" for d in range(len(self.nest.arrays[name].shape)))
+            array = self.nest.arrays[name]
+            if array.buffer.memory is not Memory.REGISTER and not array.buffer.constant:
+                yield from (f"{name}:{d}" for d, extent in enumerate(array.shape) if extent > 1)

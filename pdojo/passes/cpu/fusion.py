@@ -34,11 +34,17 @@ def fuse_outer(builder: PassBuilder) -> None:
                 continue
             sealed = scope.id in builder.sealed or second.id in builder.sealed
             later = is_vector_loop(scope) and is_vector_loop(second)
-            if not (sealed or later or costs_threads(builder, scope, second)):
-                yield scope
+            if sealed or later or _binds(scope) is not _binds(second) or costs_threads(builder, scope, second):
+                continue
+            yield scope
 
     builder.exhaust(fusible, "join_scopes", "one pass over the outer iterations keeps values in cache")
     _recompute(builder)
+
+
+def _binds(scope: Scope) -> bool:
+    """True if a scope computes constants, which nests of other statements may not."""
+    return any(leaf.output.array.buffer.constant for leaf in scope.leaves)
 
 
 def align(builder: PassBuilder) -> None:

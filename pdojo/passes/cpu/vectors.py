@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import prod
 
 from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.flow.coverage import common_depth
 from pdojo.dialect.rules.lanes import Stride, lane_stride, linear_address
 from pdojo.dialect.view.nest import Leaf, Node, Scope, fact
 from pdojo.dialect.view.nodes import is_whole, run_time_extent
@@ -415,8 +416,26 @@ def shrink_temporaries(builder: PassBuilder) -> None:
         last = len(array.shape) - 1
         lanes = _lanes(builder, name, last)
         for size in (lanes, lanes * ACCUMULATORS):
-            if size < array.shape[last] and builder.transact(lambda n=name, d=last, s=size: _cut_row(builder, n, d, s)):
+            if size >= array.shape[last] or not _fits(builder, name, last, size):
+                continue
+            if builder.transact(lambda n=name, d=last, s=size: _cut_row(builder, n, d, s)):
                 break
+
+
+def _fits(builder: PassBuilder, name: str, dimension: int, size: int) -> bool:
+    """False if every write of a temporary and every read, in one iteration of the loops around both, walk more than
+    `size` elements of a dimension: no part of it is dead before the next is written."""
+    nest = builder.nest
+
+    def walked(leaf: Leaf, inside: int) -> int:
+        return prod(scope.extent for scope in leaf.chain[inside:] if (name, dimension) in indexed_by(leaf, scope.depth))
+
+    return not nest.arrays[name].buffer.constant and any(
+        max(walked(writer, inside), walked(reader, inside)) <= size
+        for writer in nest.writers.get(name, ())
+        for reader in nest.readers.get(name, ())
+        for inside in (common_depth((writer, reader)),)
+    )
 
 
 def _lanes(builder: PassBuilder, name: str, dimension: int) -> int:
