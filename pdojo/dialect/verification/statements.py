@@ -162,8 +162,8 @@ def _verify_bounds(
     if low < 0 or high >= extent:
         fail(
             leaf.op,
-            f"access {describe()} is out of bounds: dimension {dimension} of '{array}' has extent {extent}, the index runs "
-            f"from {low} to {high}",
+            f"access {describe()} is out of bounds: dimension {dimension} of '{array}' has extent {extent}, the index "
+            f"runs from {low} to {high}",
         )
 
 

@@ -91,6 +91,9 @@ def block_plans(builder: PassBuilder, shape: ContractionShape) -> list[BlockPlan
             is_near = _is_near(leaf, columns, vector) or (is_bound(leaf, vector) and runs_along(leaf.output, columns))
             if not sharing and not is_near:
                 continue
+            if not builder.game.machine.gather and not runs_along(leaf.output, columns):
+                # Lanes that are apart cannot be stored.
+                continue
             if not runs_along(vector, columns) and sharing and not can_pack(leaf, vector):
                 continue
             for rows in sharing or [None]:
@@ -126,7 +129,6 @@ def _sized(
     outer = [s for s in shape.spatial if s not in (rows, columns)]
     others = [s.extent for s in outer]
     line = lanes * byte_width(leaf.output.array.dtype)
-    overhead = machine.cpu.store_vector if runs_along(leaf.output, columns) else machine.cpu.store_lane * lanes
     apart = not runs_along(access, columns)
     vector = max(machine.cpu.pack_vector, _load_in_place(machine, leaf, access, line, VECTORS[1]))
     packing = columns.extent * steps * (machine.cpu.pack_lane if apart else vector / lanes)
@@ -154,7 +156,14 @@ def _sized(
             for n, source in ((min(a, h == height), first), (a - min(a, h == height), load))
             if n * b
         ]
-        total = sum(n * (steps * _step(machine, line, h, v, near) + overhead * h * v) for h, v, n, near in blocks)
+        total = sum(
+            n
+            * (
+                steps * _step(machine, line, h, v, near)
+                + h * v * _store(machine, leaf, access, columns, lanes, rows, h)
+            )
+            for h, v, n, near in blocks
+        )
         again = packing if packed and not is_bound(leaf, access) else 0
         return (total * prod(others) + again) / balance(shared, machine.threads)
 
@@ -162,6 +171,21 @@ def _sized(
     for block in best_blocks(count, fitting, machine.vector_registers, cycles):
         ids = tuple(s.id for s in outer)
         yield BlockPlan(ids, None if rows is None else rows.id, columns.id, lanes, panel, block)
+
+
+def _store(
+    machine: Machine, leaf: Leaf, panel: Access, columns: Scope, lanes: int, rows: Scope | None, height: int
+) -> float:
+    """Cycles to zero and to store a vector of a block.
+
+    Lanes on lines of their own cost less if the rows of a block write neighbours in the same lines. Only with panels of
+    constants: of others, the copies of both operands cost more than is estimated.
+    """
+    if runs_along(leaf.output, columns):
+        return machine.cpu.store_vector
+    line = machine.cache_line // byte_width(leaf.output.array.dtype)
+    together = rows is not None and is_bound(leaf, panel) and runs_along(leaf.output, rows)
+    return lanes * (machine.cpu.store_lane / min(height, line) + 1 if together else machine.cpu.store_lane)
 
 
 def _load(machine: Machine, panel: int) -> float:
@@ -262,8 +286,9 @@ def _step(machine: Machine, size: int, height: int, vectors: int, load: float) -
     passes = machine.cpu.passes(size)
     core = machine.cpu
     work, loads = height * vectors * passes / core.fma_pipes, (height + vectors) * passes / core.load_pipes
-    # Loads take issue slots even if they are not the bound.
-    return max(work, loads, SLACK * core.fma_latency, vectors * load) + loads / 8
+    # Loads take issue slots even if they are not the bound; twice as many if products are twice as many instructions.
+    issued = loads / 4 if core.pipe_bytes and passes == 1 else loads / 8
+    return max(work, loads, SLACK * core.fma_latency, vectors * load) + issued
 
 
 def tallest(machine: Machine, vectors: int, *, masked: bool) -> int:

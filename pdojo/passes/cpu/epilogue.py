@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.rules.lanes import linear_address
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.nodes import is_plain
 from pdojo.math.functions import FUNCTIONS
@@ -123,13 +123,15 @@ def _elementwise(leaf: Leaf, nest: Scope, depth: int) -> Leaf | None:
     fits = (
         continues
         and all(access.index == results[access.array.name] for access in continues)
-        and _varying(inner.output) == _varying(leaf.output)
+        and _lie_alike(inner.output, leaf.output)
         and inner.output.array.name not in results
         and not operands & {access.array.name for access in (inner.output, *reads)}
     )
     return inner if fits else None
 
 
-def _varying(access: Access) -> list[Expr]:
-    """The index in dimensions that loops index: results may have other dimensions of extent 1."""
-    return [expression for expression in access.index if expression.terms]
+def _lie_alike(one: Access, other: Access) -> bool:
+    """True if the loops index two arrays of results alike, or their memory: one may be flat."""
+    varying, others = ([index for index in access.index if index.terms] for access in (one, other))
+    addresses = (linear_address(access.index, access.array.shape) for access in (one, other))
+    return varying == others or len({*addresses}) == 1
