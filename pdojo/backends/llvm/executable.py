@@ -233,7 +233,7 @@ class LoadedKernel:
             function(*arguments)
 
         def run_together() -> None:
-            start_threads()
+            start_threads(self.threads)
             run()
 
         return run_together if self._concurrent else run
@@ -285,7 +285,7 @@ class LoadedKernel:
         Nothing is checked.
         """
         if self._concurrent:
-            start_threads()
+            start_threads(self.threads)
         size = self._workspace_bytes
         if not size:
             self._function(*pointers, None, self.threads)

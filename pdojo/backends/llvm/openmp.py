@@ -1,4 +1,4 @@
-"""The OpenMP runtime for parallel scopes: one per process, found on the system, never bundled."""
+"""Threads for parallel scopes: of PyTorch's OpenMP runtime if it is loaded, else pdojo's team, else another runtime."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from pdojo.backends.llvm.team import Team, team
 from pdojo.errors import LoweringError, UsageError
 
 FUNCTIONS = (
@@ -48,7 +49,7 @@ class OpenMpRuntime:
 
 
 @dataclass
-class _Team:
+class _Forks:
     """Whether the runtime has started threads in this process, and whether a fork has lost them."""
 
     started: bool = False
@@ -59,29 +60,37 @@ class _Team:
         self.lost |= self.started
 
 
-_TEAM = _Team()
-os.register_at_fork(after_in_child=_TEAM.forked)
+_FORKS = _Forks()
+os.register_at_fork(after_in_child=_FORKS.forked)
 
 
-def start_threads() -> None:
-    """Prepare for code with several threads. Raises UsageError if a fork has lost the runtime's threads."""
-    if _TEAM.lost:
+def start_threads(count: int) -> None:
+    """Prepare for code with `count` threads. Raises UsageError if a fork has lost the runtime's threads."""
+    found = runtime()
+    if isinstance(found, Team):
+        found.ensure(count)
+        return
+    if _FORKS.lost:
         raise UsageError(
             "a parallel kernel cannot run: this process was forked after one had run, and the threads of the"
             " OpenMP runtime stayed behind; start processes by spawn (multiprocessing.set_start_method), fork "
             "before the first parallel kernel, or compile with threads=1"
         )
-    _TEAM.started = True
+    _FORKS.started = True
 
 
 @lru_cache(maxsize=1)
-def runtime() -> OpenMpRuntime:
-    """The OpenMP runtime of this process.
+def runtime() -> OpenMpRuntime | Team:
+    """The threads that run the parallel scopes of this process.
 
-    A loaded runtime takes precedence (PyTorch's over others), so that there is one team of threads; then the runtime
-    of the system; then the runtime of an installed package. Raises LoweringError if there is none.
+    PyTorch's runtime takes precedence if it is loaded, so that there is one team of threads; then a team of pdojo's;
+    then another loaded runtime, the runtime of the system, and that of an installed package. Raises LoweringError if
+    there is none.
     """
-    for candidate in _candidates():
+    loaded = sorted(_loaded(), key=lambda path: "torch" not in path)
+    if not (loaded and "torch" in loaded[0]) and (own := team()) is not None:
+        return own
+    for candidate in (*loaded, *_SONAMES, *_packaged()):
         found = _load(candidate)
         if found is not None:
             return found
@@ -119,13 +128,6 @@ def _sleeping() -> Generator[None]:
     finally:
         for name in _WAITS:
             del os.environ[name]
-
-
-def _candidates() -> Iterator[str]:
-    loaded = _loaded()
-    yield from sorted(loaded, key=lambda path: "torch" not in path)
-    yield from _SONAMES
-    yield from _packaged()
 
 
 def _is_runtime(path: Path) -> bool:

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from cluster_alone import needs_ray, processors_alone
+from pdojo.backends.common.cores import core_count, core_order
 from pdojo.backends.measure import MeasuredProgram
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machines.registry import host, machine
@@ -27,7 +28,7 @@ from pdojo.search.contract.racing import TimingRequest
 from pdojo.search.database import Database
 from pdojo.search.evaluators.cluster import Cluster, Connection, OnCluster, pool, worker
 from pdojo.search.evaluators.cluster.pool import common
-from pdojo.search.evaluators.cluster.processors import claim, core_count, core_order
+from pdojo.search.evaluators.cluster.processors import claim
 from pdojo.search.evaluators.runtime import RuntimeEvaluator
 from pdojo.transforms.game import Game, fingerprint_of
 
@@ -127,7 +128,7 @@ def test_cores_come_before_their_siblings(monkeypatch: pytest.MonkeyPatch) -> No
     def core(processor: int) -> str:
         return str(processor % 2)
 
-    monkeypatch.setattr("pdojo.search.evaluators.cluster.processors._core", core)
+    monkeypatch.setattr("pdojo.backends.common.cores._core", core)
     assert core_order([3, 2, 1, 0]) == [0, 1, 2, 3]
     assert core_order([0, 2, 3]) == [0, 3, 2]
     assert core_count([0, 2, 3]) == 2

@@ -322,6 +322,7 @@ NOT_GIVEN = {
     "pdojo/backends/gpu/spelling.py": "texts of the package",
     "pdojo/backends/gpu/hip.py": "what the compiler has just written",
     "pdojo/backends/llvm/openmp.py": "/proc",
+    "pdojo/backends/llvm/team.py": "texts of the package",
     "pdojo/backends/measure/process.py": "/proc",
     "pdojo/backends/measure/environment.py": "/proc",
     "pdojo/backends/measure/load.py": "/proc",
@@ -329,7 +330,7 @@ NOT_GIVEN = {
     "pdojo/library/build.py": "texts of the package, and what the linker has just written",
     "pdojo/library/devices.py": "texts of the package",
     "pdojo/library/wheel.py": "texts of the package",
-    "pdojo/search/evaluators/cluster/processors.py": "/sys",
+    "pdojo/backends/common/cores.py": "/sys",
 }
 """Modules that read files which nobody hands to pdojo."""
 

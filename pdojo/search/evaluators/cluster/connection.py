@@ -11,11 +11,11 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Self
 
+from pdojo.backends.common.cores import core_count
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import machine_from_json
 from pdojo.errors import MeasurementError, PdojoError, UsageError
 from pdojo.search.evaluators.cluster import worker
-from pdojo.search.evaluators.cluster.processors import core_count
 
 REACH = 10.0
 """Seconds within which the head of a cluster must accept a connection."""
