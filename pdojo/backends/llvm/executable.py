@@ -19,6 +19,7 @@ from pdojo.backends.calling.arrays import (
     empty_for,
     parameters_of,
 )
+from pdojo.backends.calling.quick import QuickCalls
 from pdojo.backends.calling.strided import strides_in
 from pdojo.backends.common.binding import split_kernel
 from pdojo.backends.llvm.index_checks import IndexChecks
@@ -138,9 +139,15 @@ class LoadedKernel:
         # Arguments of object code have no extents; those of the interface do.
         known = {p.name: p for p in self.parameters}
         self._check = IndexChecks(self.name, [known.get(p.name, p) for p in self.arguments], self.sizes)
+        is_plain = self.constants is None and not self.sizes and QuickCalls.fit(self.parameters)
+        self._quick = QuickCalls(self.parameters) if is_plain else None
 
     def __call__(self, /, *arrays: AnyArray, **named: AnyArray) -> Outputs:
         """Run the kernel; raises UsageError, naming the array, if one does not fit."""
+        fitting = None if named or self._quick is None else self._quick.arrays(arrays)
+        if fitting is not None and self._quick is not None:
+            self.run_at(fitting[1])
+            return self._quick.outputs(fitting[0])
         arguments = CallArguments.of(self.name, self.parameters, arrays, named, () if self.given else self.sizes)
         self.run(self._memory(arguments.views), arguments.sizes or None)
         return arguments.outputs
