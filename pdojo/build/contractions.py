@@ -8,13 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import combinations
+from itertools import product as combined
 from math import prod
 from string import ascii_letters
+from typing import NamedTuple
 
 from pdojo.build.array import Array, broadcast_to, cast, constant, define, map, wide
 from pdojo.build.extents import broadcast_shape, shown
 from pdojo.build.graph import Computed, Write, identity
-from pdojo.build.pieces import Widths, assemble, concatenate, pad
+from pdojo.build.pieces import Piece, Widths, assemble, concatenate, pad
 from pdojo.build.policy import accumulated_wide, calls_wide, rounded_once
 from pdojo.build.reductions import reduce
 from pdojo.build.shapes import expand_dims, flip, per_axis, reshape, transpose, windows
@@ -324,8 +326,10 @@ def conv_transpose(
         (extent - 1) * s + k + more
         for extent, s, k, more in zip(x.shape[2:], strides, spread.shape[2:], behind, strict=True)
     ]
-    if groups == 1 and _has_idle_taps(x, spread, strides):
-        return with_bias(_by_phases(x, spread, strides, whole, ends_of(padding, rank)), bias)
+    first, last = zip(*ends_of(padding, rank), strict=True)
+    sides = [extent - a - b for extent, a, b in zip(whole, first, last, strict=True)]
+    if groups == 1 and _pays_by_phases(x, spread, strides, sides):
+        return _by_phases(x, spread, bias, (strides, sides, first))
     taps = [-(-k // s) for k, s in zip(spread.shape[2:], strides, strict=True)]
     counts = [-(-extent // s) for extent, s in zip(whole, strides, strict=True)]
     before = [(tap - 1, count - extent) for tap, count, extent in zip(taps, counts, x.shape[2:], strict=True)]
@@ -360,52 +364,72 @@ def conv_transpose(
 MOST_PHASES = 8
 """Most nests of a transposed convolution."""
 FEWEST_CHANNELS = 16
-"""Fewest channels for which a nest for each phase takes less time than products with zeros."""
+"""Fewest channels for which a nest for each phase takes less time than one for all of them."""
 
 
-def _has_idle_taps(x: Array, weights: Array, strides: Sequence[int]) -> bool:
-    """True if the phases of a transposed convolution have windows of different sizes, and products are most of it.
+def _pays_by_phases(x: Array, weights: Array, strides: Sequence[int], sides: Sequence[int]) -> bool:
+    """True if products are most of a transposed convolution, and a convolution for each phase takes less time.
 
     False for numbers of 16 bits, whose sums are rounded once, behind the bias.
     """
     if is_open(x.shape) or is_open(weights.shape) or x.dtype not in ("f32", "f64") or x.dtype != weights.dtype:
         return False
-    taps = zip(weights.shape[2:], strides, strict=True)
-    return any(k % s for k, s in taps) and x.shape[1] >= FEWEST_CHANNELS and prod(strides) <= MOST_PHASES
+    if x.shape[1] < FEWEST_CHANNELS or not 1 < prod(strides) <= MOST_PHASES or min(sides) < 1:
+        return False
+    return any(k > s for k, s in zip(weights.shape[2:], strides, strict=True))
 
 
-def _by_phases(
-    x: Array, weights: Array, strides: Sequence[int], whole: Sequence[int], cut: Sequence[Sequence[int]]
-) -> Array:
-    """The transposed convolution, with a convolution for each position of the result modulo the stride."""
+def _by_phases(x: Array, weights: Array, bias: Array | None, result: Sequence[Sequence[int]]) -> Array:
+    """The transposed convolution, with a convolution for the places of the result with each remainder by the stride.
+
+    `result` has the strides, the extents of the result, and the places of the one without padding at which it begins.
+    """
+    strides, sides, cut = result
     rank = x.rank - 2
-    counts = [-(-extent // s) for extent, s in zip(whole, strides, strict=True)]
-
-    def phase(residues: tuple[int, ...]) -> Array:
-        """The results at these positions."""
-        if len(residues) < rank:
-            parts = [phase((*residues, r)) for r in range(strides[len(residues)])]
-            return _interleaved(parts, 2 + len(residues))
-        place = tuple(slice(r, None, s) for r, s in zip(residues, strides, strict=True))
-        window = weights[(slice(None), slice(None), *place)]
+    phases = [
+        [_phase(k, s, r + before, -(-(side - r) // s)) for r in range(min(s, side))]
+        for k, s, before, side in zip(weights.shape[2:], strides, cut, sides, strict=True)
+    ]
+    before = [max(0, *(-phase.start for phase in along)) for along in phases]
+    after = [
+        max(0, *(phase.start + phase.places + phase.taps - 1 - extent for phase in along))
+        for along, extent in zip(phases, x.shape[2:], strict=True)
+    ]
+    padded = pad(x, [(0, 0), (0, 0), *zip(before, after, strict=True)])
+    idle = any(not phase.taps for along in phases for phase in along)
+    pieces: list[Piece] = []
+    for residues in combined(*(range(len(along)) for along in phases)):
+        own = [along[r] for along, r in zip(phases, residues, strict=True)]
+        window = weights[(..., *[slice(phase.first, None, s) for phase, s in zip(own, strides, strict=True)])]
         if not window.size:
-            return constant(0, x.dtype, (x.shape[0], weights.shape[1], *counts))
-        taps = window.shape[2:]
-        ends = [(tap - 1, count - extent) for tap, count, extent in zip(taps, counts, x.shape[2:], strict=True)]
-        return conv(x, flip(transpose(window, (1, 0, *range(2, 2 + rank))), range(2, 2 + rank)), padding=ends)
+            continue
+        starts = [begin + phase.start for begin, phase in zip(before, own, strict=True)]
+        ends = [start + phase.places + phase.taps - 1 for start, phase in zip(starts, own, strict=True)]
+        seen = padded[(..., *[slice(*pair) for pair in zip(starts, ends, strict=True)])]
+        taps = flip(transpose(window, (1, 0, *range(2, 2 + rank))), range(2, 2 + rank))
+        place = (..., *[slice(r, None, s) for r, s in zip(residues, strides, strict=True)])
+        pieces.append((place, conv(seen, taps, None if idle else bias)))
+    found = assemble((x.shape[0], weights.shape[1], *sides), pieces, 0 if idle else None)
+    return with_bias(found, bias if idle else None)
 
-    found = phase(())
-    return found[(slice(None), slice(None), *[slice(a, n - b) for (a, b), n in zip(cut, whole, strict=True)])]
+
+class _Phase(NamedTuple):
+    """The places of a result with one remainder by the stride, along one axis."""
+
+    first: int
+    """The first tap that they read."""
+    taps: int
+    """The number of these taps, which are a stride apart."""
+    start: int
+    """The first element of the input that the first place reads; negative before the input."""
+    places: int
 
 
-def _interleaved(parts: Sequence[Array], axis: int) -> Array:
-    """The elements of arrays in turns along an axis."""
-    if len(parts) == 1:
-        return parts[0]
-    shape = parts[0].shape
-    place = [(*[slice(None)] * axis, slice(k, None, len(parts))) for k in range(len(parts))]
-    pieces = list(zip(place, parts, strict=True))
-    return assemble((*shape[:axis], shape[axis] * len(parts), *shape[axis + 1 :]), pieces, None)
+def _phase(taps: int, stride: int, position: int, count: int) -> _Phase:
+    """The phase whose first place is at a position of the result without padding."""
+    first = position % stride
+    own = -(-(taps - first) // stride) if taps > first else 0
+    return _Phase(first, own, position // stride - own + 1, count)
 
 
 def _spread(weights: Array, dilations: Sequence[int]) -> Array:

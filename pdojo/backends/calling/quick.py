@@ -13,7 +13,7 @@ from pdojo.dialect.attributes import Intent
 
 
 class _Form(NamedTuple):
-    """What an array must be."""
+    """Type, shape and place of an array that fits."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
