@@ -91,8 +91,11 @@ class Pool:
         job: Future[T],
     ) -> None:
         """Submit another call after one, in a thread of the executor; none after a failure, or if it was closed."""
+        # An executor that fails holds a lock of its own, for which a thread with this one may wait.
+        if job.cancelled() or job.exception() is not None:
+            return
         with self._lock:
-            if executor is self._executor and not job.cancelled() and job.exception() is None:
+            if executor is self._executor:
                 self._fill(function, every, jobs, helps=True)
 
     def _help(self, function: Callable[[A], T], every: Sequence[A], jobs: list[Future[T]]) -> bool:

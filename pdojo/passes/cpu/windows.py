@@ -8,11 +8,11 @@ from pdojo.dialect.attributes import Memory
 from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Access, Leaf
 from pdojo.passes.common.builder import PassBuilder
-from pdojo.passes.common.contraction import can_pack, has_terms, spatial_loops
+from pdojo.passes.common.contraction import can_pack, has_terms, is_bound, spatial_loops
 from pdojo.passes.cpu.block_plans import FEW_APART
 
 MOST_TERMS = 150
-"""Most terms of a product's sums whose windows are parted.
+"""Most terms of sums of products with constants whose windows are parted.
 
 With more, vectors along another loop take longer over their sums than over scattered stores, and copy no windows: 3 x 3
 by 2 of 128 channels 219 GFLOP/s instead of 150; 3 channels, 7 x 7 by 2, 182 if parted, 159 if not (AMD EPYC, Zen 4)."""
@@ -35,8 +35,10 @@ def part_windows(builder: PassBuilder) -> None:
 
 
 def _has_many_terms(leaf: Leaf) -> bool:
+    """True for sums of many products with constants, which have vectors along another loop."""
     spatial = spatial_loops(leaf)
-    return len(leaf.reads) == 2 and prod(s.extent for s in leaf.chain if s.depth not in spatial) > MOST_TERMS
+    terms = prod(scope.extent for scope in leaf.chain if scope.depth not in spatial)
+    return terms > MOST_TERMS and len(leaf.reads) == 2 and any(is_bound(leaf, read) for read in leaf.reads)
 
 
 def _apart(builder: PassBuilder, leaf: Leaf) -> tuple[int, int] | None:
