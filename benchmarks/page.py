@@ -78,7 +78,10 @@ def _suites() -> Iterator[str]:
 def _programs() -> Iterator[str]:
     """Rows for functions and models of PyTorch, and for ONNX models, from the stored results."""
     kinds = {
-        "torch-models": ("15 models of PyTorch, some also for 8 inputs or in bf16", "eager, Inductor and Inductor with frozen weights"),
+        "torch-models": (
+            "15 models of PyTorch, some also for 8 inputs or in bf16",
+            "eager, Inductor and Inductor with frozen weights",
+        ),
         "torch-fusions": ("60 random functions of PyTorch", "eager and Inductor"),
         "models": ("9 ONNX models", "ONNX Runtime"),
     }
