@@ -187,3 +187,14 @@ def test_windows_over_a_long_axis_are_not_compared_with_every_element() -> None:
     extent = 1 << 18
     found = holding([range(start, start + 3) for start in range(0, extent, 2)], extent)
     assert [found[k] for k in (0, 1, 2, 3, extent - 2)] == [[0], [0], [0, 1], [1], [extent // 2 - 2, extent // 2 - 1]]
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "padding"), [(1280, 1280, 0), ([9, 3], [4, 2], [1, 0]), ([3, 8], [2, 9], 1)]
+)
+@pytest.mark.parametrize("counts_padding", [False, True])
+def test_mean_of_windows_that_are_longer_than_the_image(
+    size: Any, stride: Any, padding: Any, *, counts_padding: bool
+) -> None:
+    """As the last layer of EfficientNet has them, with `ceil_mode`."""
+    check(A.avg_pool2d.default, numbers(2, 5, 7, 7), size, stride, padding, True, counts_padding)
