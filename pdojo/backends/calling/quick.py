@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ class QuickCalls:
         self._parameters = parameters
         dtypes = [INTERFACE[p.dtype] for p in parameters]
         self._forms = [
-            _Form(dtype, p.shape, p.alignment, p.written, dtype.itemsize * int(np.prod(p.shape)))
+            _Form(dtype, p.shape, p.alignment, p.written, dtype.itemsize * prod(p.shape))
             for p, dtype in zip(parameters, dtypes, strict=True)
         ]
         intents = [p.intent for p in parameters]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -139,18 +140,23 @@ class LoadedKernel:
         # Arguments of object code have no extents; those of the interface do.
         known = {p.name: p for p in self.parameters}
         self._check = IndexChecks(self.name, [known.get(p.name, p) for p in self.arguments], self.sizes)
-        is_plain = self.constants is None and not self.sizes and QuickCalls.fit(self.parameters)
-        self._quick = QuickCalls(self.parameters) if is_plain else None
 
     def __call__(self, /, *arrays: AnyArray, **named: AnyArray) -> Outputs:
         """Run the kernel; raises UsageError, naming the array, if one does not fit."""
-        fitting = None if named or self._quick is None else self._quick.arrays(arrays)
-        if fitting is not None and self._quick is not None:
-            self.run_at(fitting[1])
-            return self._quick.outputs(fitting[0])
+        quick = None if named else self._quick
+        if quick is not None and (fitting := quick.arrays(arrays)) is not None:
+            found, addresses = fitting
+            self.run_at(addresses)
+            return quick.outputs(found)
         arguments = CallArguments.of(self.name, self.parameters, arrays, named, () if self.given else self.sizes)
         self.run(self._memory(arguments.views), arguments.sizes or None)
         return arguments.outputs
+
+    @cached_property
+    def _quick(self) -> QuickCalls | None:
+        """The short way of calls; None if arrays need more. Kernels of models are called by address, without it."""
+        is_plain = self.constants is None and not self.sizes and QuickCalls.fit(self.parameters)
+        return QuickCalls(self.parameters) if is_plain else None
 
     @property
     def arguments(self) -> tuple[Parameter, ...]:
