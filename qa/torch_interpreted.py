@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from pdojo.backends.calling.strided import placed, span
-from pdojo.build.array import storage_of
+from pdojo.build.numbers import storage_of
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.model.element_types import memory_of, numpy_type
 from pdojo.model.graph import Tensor

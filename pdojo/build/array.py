@@ -18,17 +18,16 @@ import numpy as np
 
 from pdojo.build.extents import axes_of, broadcast_shape, check_shape, shown
 from pdojo.build.graph import Computed, Definition, Operand, Read, Write, identity
+from pdojo.build.numbers import Scalar, cast_number, check_dtype, is_unsigned, number, storage_of
 from pdojo.build.plain import number_of
 from pdojo.build.sizes import Open, OpenExtent, expression_of, greatest, is_at_most
 from pdojo.build.slicing import Outer, Places, Selected, selected
 from pdojo.dialect.affine import Expr, const, var
-from pdojo.dialect.element_types import ELEMENT_TYPES, WIDE, is_float, wide_type
+from pdojo.dialect.element_types import WIDE, is_float, wide_type
 from pdojo.dialect.functions import check_types
 from pdojo.dialect.lookups import lookups_in
 from pdojo.dialect.names import name_problem
-from pdojo.dialect.notation.literals import constant_attr
 from pdojo.dialect.notation.spelling import CALLS, INFIX, PREFIX
-from pdojo.dialect.semantics.rounding import round_float64
 from pdojo.dialect.strides import Strides, strides_problem
 from pdojo.dialect.verification.structure import LARGEST
 from pdojo.dialect.view.nest import Constant, Index
@@ -37,37 +36,12 @@ from pdojo.math.composites import COMPOSITES, Composite
 from pdojo.math.composites.elements import Element
 from pdojo.math.functions import FUNCTIONS, Signature
 
-Scalar: TypeAlias = float
-"""A number of Python or NumPy; it takes the element type of the array that it is combined with."""
-
-UNSIGNED = {"u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64"}
-"""Element types of handles that the dialect lacks, and their types in memory."""
 _UNSIGNED_NAMES = {
     **{"max": "umax", "min": "umin", "/": "udiv", "floordiv": "udiv", "rem": "urem", ">>": "ushr"},
     **{"<": "ult", "<=": "ule", ">": "ugt", ">=": "uge"},
 }
 """Functions by their names for signed numbers, and their names for unsigned ones."""
 _SIGNS = {"floor_divide": "//", "remainder": "%"}
-
-
-def check_dtype(dtype: str) -> str:
-    """The name of an element type; `bool` is `i1`. Raises UsageError for an unknown one."""
-    if dtype == "bool":
-        return "i1"
-    if dtype not in (*ELEMENT_TYPES, *UNSIGNED):
-        known = ("bool", *ELEMENT_TYPES, *UNSIGNED)
-        raise UsageError(f"'{dtype}' is no element type; {did_you_mean(str(dtype), known)}")
-    return dtype
-
-
-def storage_of(dtype: str) -> str:
-    """The element type in memory of handles of type `dtype`."""
-    return UNSIGNED.get(dtype, dtype)
-
-
-def is_unsigned(dtype: str) -> bool:
-    """Whether integers of this type of handles are never negative; true for `i1`."""
-    return dtype in UNSIGNED or dtype == "i1"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -224,7 +198,7 @@ def iota(shape: Sequence[int], dtype: str = "i64", axis: int = 0, start: int = 0
     for bound in expression.bounds(box) if prod(extents) else ():
         if abs(bound) >= LARGEST:
             raise UsageError(f"{bound} is too large for iota: its numbers stay below 2^62")
-        _constant(float(bound) if is_float(kind) else bound, kind)
+        number(float(bound) if is_float(kind) else bound, kind)
     return Array(kind, extents, Index(expression, storage_of(kind)))
 
 
@@ -234,30 +208,13 @@ def define(dtype: str, shape: Sequence[int], *writes: Write) -> Array:
     return Array(dtype, tuple(shape), Read(definition, identity(shape)))
 
 
-def _constant(value: Scalar, dtype: str) -> Constant:
-    """A number of an element type of handles. Raises UsageError if there is none."""
-    plain = number_of(value)
-    if isinstance(plain, float) and plain.is_integer() and not is_float(dtype):
-        plain = int(plain)
-    if not is_float(dtype) and isinstance(plain, int):
-        bits = int(dtype[1:])
-        least, most = (0, 1 << bits) if is_unsigned(dtype) else (-1 << bits - 1, 1 << bits - 1)
-        if not least <= plain < most:
-            raise UsageError(f"{plain} does not fit {dtype}")
-    try:
-        constant_attr(plain, storage_of(dtype))
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    return Constant(float(plain) if is_float(dtype) else int(plain), storage_of(dtype))
-
-
 def scalar(value: Scalar, dtype: str) -> Array:
     """A number, or an extent that depends on sizes, as an array without axes."""
     if not isinstance(value, Open):
-        return Array(dtype, (), _constant(value, dtype))
+        return Array(dtype, (), number(value, dtype))
     if not is_float(dtype):
         for bound in value.bounds:
-            _constant(bound, dtype)
+            number(bound, dtype)
     if value.is_linear:
         return Array(dtype, (), Index(value.expression, storage_of(dtype)))
     parts = [reduce(mul, [Array("i64", (), Index(each, "i64")) for each in factors]) for factors in value.products]
@@ -398,7 +355,7 @@ def power(x: Like, exponent: Like) -> Array:
         if not is_float(x.dtype):
             if whole is None or whole < 0:
                 raise UsageError(f"integers have no power {exponent}; use build.cast")
-            _constant(whole, "i64")
+            number(whole, "i64")
             return _product_of(x, whole) if whole else constant(1, x.dtype, x.shape)
     elif isinstance(exponent, Array) and not is_float(exponent.dtype):
         raise UsageError("integers are raised to constant powers only; use build.cast")
@@ -426,13 +383,8 @@ def cast(x: Array, dtype: str) -> Array:
     kind = check_dtype(dtype)
     if kind == x.dtype:
         return x
-    if isinstance(x.operand, Constant) and is_float(kind) and not is_unsigned(x.dtype):
-        value = float(x.operand.value)
-        if is_float(x.dtype):
-            # A constant is rounded to its type first.
-            value = float(round_float64(np.array(value), x.dtype))
-        if value == x.operand.value or is_float(x.dtype):
-            return Array(kind, x.shape, _constant(value, kind))
+    if isinstance(x.operand, Constant) and (known := cast_number(x.operand.value, x.dtype, kind)) is not None:
+        return Array(kind, x.shape, known)
     if kind == "i1":
         return map("!=", x, 0)
     storage = storage_of(kind)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from pdojo.build.array import Array, broadcast_to, cast, constant, is_unsigned, map
+from pdojo.build.array import Array, broadcast_to, cast, constant, map
 from pdojo.build.elementwise import bitcast, where
+from pdojo.build.numbers import is_unsigned
 from pdojo.errors import UsageError
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from pdojo.build.array import Array, constant
+from pdojo.build.array import Array, constant, is_whole
 from pdojo.build.contractions import conv, ends_of
 from pdojo.build.pieces import assemble, keep_order, pad
 from pdojo.build.shapes import transpose
@@ -16,16 +16,41 @@ PAIR = 2
 
 
 def channels_last(x: Array, border: Array, ends: Sequence[Sequence[int]], more: int = 0) -> Array:
-    """A copy of images [N, C, ...] with `more` channels and a border of one value; channels are last in memory."""
+    """Images [N, C, ...] with `more` channels and a border of one value; channels are last in memory.
+
+    A copy, unless they are as they should be.
+    """
     rank = x.rank - 2
+    last = transpose(x, (0, *range(2, rank + 2), 1))
+    if not more and not any(chain(*ends)) and is_whole(last):
+        return x
     inner = [extent + start + end for extent, (start, end) in zip(x.shape[2:], ends, strict=True)]
-    place = tuple(slice(start, start + n) for (start, _), n in zip(ends, x.shape[2:], strict=True))
+    place = [slice(start, start + n) for (start, _), n in zip(ends, x.shape[2:], strict=True)]
     shape = (x.shape[0], *inner, x.shape[1] + more)
-    fill = border if more or {*chain(*ends)} != {0} else None
-    made = assemble(
-        shape, [((slice(None), *place, slice(0, x.shape[1])), transpose(x, (0, *range(2, rank + 2), 1)))], fill
-    )
-    return transpose(keep_order(made), (0, rank + 1, *range(1, rank + 1)))
+    whole = [(slice(None), *place, slice(0, x.shape[1]))]
+    around = [(slice(None), *rows) for rows in _borders(inner, place)]
+    around += [(slice(None), *place, slice(x.shape[1], None))] if more else []
+    made = assemble(shape, [*((each, border) for each in around), *((each, last) for each in whole)], None)
+    return with_channels_first(keep_order(made))
+
+
+def _borders(extents: Sequence[int], place: Sequence[slice]) -> Iterator[tuple[slice, ...]]:
+    """The parts of an array around a place: before and behind it along each axis."""
+    for axis, (extent, inside) in enumerate(zip(extents, place, strict=True)):
+        for part in (slice(0, inside.start), slice(inside.stop, extent)):
+            if part.start < part.stop:
+                yield (*place[:axis], part)
+
+
+def with_channels_last(x: Array) -> Array:
+    """A copy [N, ..., C] of images [N, C, ...]."""
+    last = transpose(x, (0, *range(2, x.rank), 1))
+    return keep_order(assemble(last.shape, [((), last)], None))
+
+
+def with_channels_first(x: Array) -> Array:
+    """The images [N, C, ...] in an array [N, ..., C]; a view."""
+    return transpose(x, (0, x.rank - 1, *range(1, x.rank - 1)))
 
 
 def conv_of_pairs(x: Array, weights: Array, bias: Array | None = None, **places: Any) -> Array:

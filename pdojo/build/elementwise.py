@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pdojo.build.array import Array, Like, apply, cast, check_dtype, map, storage_of
+from pdojo.build.array import Array, Like, apply, cast, map
+from pdojo.build.numbers import check_dtype, storage_of
 from pdojo.dialect.functions import check_types
 from pdojo.errors import UsageError
 

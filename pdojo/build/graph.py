@@ -130,6 +130,11 @@ class Write:
         """Whether the nest copies elements of an array, all iterations alike."""
         return isinstance(self.value, Read) and self.reduction is None and not self.guard and not self.is_scatter
 
+    def is_windowed(self, index: Sequence[Expr]) -> bool:
+        """Whether each axis of an array that scopes run over has one of the results: terms are in windows, if any."""
+        axes = [{atom for atom, _ in expression.terms} for expression in index if expression.terms]
+        return self.reduction is None or all(len(axis.intersection(range(self.outer))) == 1 for axis in axes)
+
     def reads(self) -> Iterator[Read]:
         """All elements that the nest reads, also as indices."""
         yield from reads(self.value)

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Literal, TypeAlias
 
-from pdojo.build.array import Array, Item, Scalar, broadcast_to, constant, define, sliced
+from pdojo.build.array import Array, Item, broadcast_to, constant, define, sliced
 from pdojo.build.extents import axes_of, shown
 from pdojo.build.graph import Definition, Read, Write, identity
+from pdojo.build.numbers import Scalar
 from pdojo.build.shapes import expand_dims, flip, repeat
 from pdojo.build.sizes import Open
 from pdojo.build.slicing import Outer

@@ -83,11 +83,12 @@ def index_ranges(outputs: Sequence[Operand]) -> dict[Definition, list[Indices]]:
 
 
 def _constants_first(order: Sequence[Definition]) -> list[Definition]:
-    """The definitions that depend on constant inputs only, then the others: nests to be joined are neighbours."""
+    """The definitions that depend on constant inputs or numbers only, then the others: nests to join are neighbours."""
     constant: set[Definition] = set()
     for each in order:
         read = [read.definition for write in each.writes for read in write.reads()]
-        if each.constant or (not each.is_input and read and constant.issuperset(read)):
+        is_known = not each.is_input and constant.issuperset(read) and (read or each.shape == ())
+        if each.constant or is_known:
             constant.add(each)
     return sorted(order, key=lambda each: each not in constant)
 
@@ -336,25 +337,27 @@ def _in_order_of_readers(
 ) -> dict[Definition, tuple[Write, ...]]:
     """Temporaries that every reader runs over in another order get this order in memory, and their nests too.
 
-    The order of a sum's scopes, results before terms, does not count.
+    The order of a sum's scopes, results before terms, counts for windows only: if each axis has a scope of the results.
+    Nests that compute an array whose axes keep their order run in this order.
     """
     for definition in reversed(tuple(writes)):
         nests = writes[definition]
+        if definition.keeps_order:
+            writes[definition] = tuple(nest if nest.is_copy else _in_order_of_target(nest) for nest in nests)
+            continue
         orders = {
-            _order_of(read.index, nest.extents)
+            _order_of(read.index, nest)
             for others in writes.values()
             for nest in others
-            if nest.reduction is None
             for read in nest.reads()
-            if read.definition is definition
+            if read.definition is definition and nest.is_windowed(read.index)
         }
         order = orders.pop() if len(orders) == 1 else None
         if (
             definition in outputs
-            or definition.keeps_order
             or order is None
             or order == tuple(sorted(order))
-            or any(nest.reduction is not None or nest.loop is not None or nest.is_scatter for nest in nests)
+            or any(_is_running(nest) or nest.loop is not None or nest.is_scatter for nest in nests)
         ):
             continue
         shape = [definition.shape[axis] for axis in order]
@@ -363,29 +366,37 @@ def _in_order_of_readers(
     return writes
 
 
-def _order_of(index: Sequence[Expr], extents: Sequence[int]) -> tuple[int, ...] | None:
-    """The axes of an array in the order of the scopes that run over them; None if a scope is not the index of one."""
+def _is_running(nest: Write) -> bool:
+    return nest.reduction is not None and nest.reduction.running
+
+
+def _order_of(index: Sequence[Expr], nest: Write) -> tuple[int, ...] | None:
+    """The axes of an array in the order of the scopes of results that run over them.
+
+    None if such a scope is not the index of one axis, but for windows.
+    """
     places: dict[int, int] = {}
     units: list[int] = []
     for axis, expression in enumerate(index):
-        match expression.terms:
-            case ((int(depth), 1),) if depth not in places:
+        match [(atom, factor) for atom, factor in expression.terms if atom not in range(nest.outer, len(nest.extents))]:
+            case [(int(depth), factor)] if depth not in places and (factor == 1 or nest.reduction is not None):
                 places[depth] = axis
-            case ():
+            case []:
                 units.append(axis)
             case _:
                 return None
-    return (*units, *(places[depth] for depth in sorted(places))) if len(places) == len(extents) else None
+    return (*units, *(places[depth] for depth in sorted(places))) if len(places) == nest.outer else None
 
 
 def _in_order_of_target(nest: Write) -> Write:
-    """The nest with its scopes in the order of the axes that they run over."""
+    """The nest with its scopes in the order of the axes that they run over; those of a sum's terms stay last."""
     order = [atom for expression in nest.target for atom, _ in sorted(expression.terms, key=lambda term: -term[1])]
     scopes = [atom for atom in order if isinstance(atom, int)]
-    if sorted(scopes) != list(range(len(nest.extents))):
+    if sorted(scopes) != list(range(nest.outer)) or _is_running(nest) or nest.loop is not None:
         return nest
+    scopes += range(nest.outer, len(nest.extents))
     parts = [var(scopes.index(depth)) for depth in range(len(nest.extents))]
-    return nest.reindexed([nest.extents[depth] for depth in scopes], parts, 0)
+    return nest.reindexed([nest.extents[depth] for depth in scopes], parts, len(nest.extents) - nest.outer)
 
 
 def _accesses(nest: Write, written: Definition) -> Iterator[tuple[Definition, tuple[Expr, ...]]]:

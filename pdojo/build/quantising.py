@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from pdojo.build.array import Array, cast, map
 from pdojo.build.array import constant as build_constant
 from pdojo.build.channels_last import channels_last
@@ -15,6 +17,7 @@ from pdojo.build.pieces import pad
 from pdojo.build.reductions import max, min, sum
 from pdojo.build.shapes import reshape
 from pdojo.dialect.element_types import wide_type
+from pdojo.dialect.view.nest import Constant
 from pdojo.errors import UsageError
 
 _RANGES = {"u8": (0, 255), "i8": (-128, 127), "u16": (0, 65535), "i16": (-32768, 32767)}
@@ -33,6 +36,18 @@ def saturated(x: Array, zero: Array | None, dtype: str) -> Array:
 def quantize(x: Array, scale: Array, zero: Array | None, dtype: str, computed: str) -> Array:
     """`x / scale`, rounded, plus the zero point, saturated to `dtype`; the quotient is of type `computed`."""
     return saturated(cast(x, computed) / cast(scale, computed), zero, dtype)
+
+
+def quantize_product(x: Array, scale: Array, zero: Array | None, dtype: str, computed: str) -> Array:
+    """`quantize` by a multiplication with the rounded reciprocal of the scale: for what was rounded before."""
+    return saturated(cast(x, computed) * reciprocal(cast(scale, computed)), zero, dtype)
+
+
+def reciprocal(x: Array) -> Array:
+    """`1 / x`; a number if it is one."""
+    if isinstance(x.operand, Constant) and x.dtype == "f32" and x.operand.value:
+        return build_constant(float(np.float32(1) / np.float32(x.operand.value)), "f32", x.shape)
+    return 1 / x
 
 
 def dequantize(x: Array, scale: Array, zero: Array | None, computed: str) -> Array:
@@ -126,24 +141,26 @@ def integer_conv(
 ) -> Array:
     """`build.conv` of integers minus their zero points, in i32; zero points of weights may differ by output.
 
-    Bytes are multiplied as they are, as in `integer_matmul`, with channels last, in whole groups.
+    Bytes are multiplied as they are, as in `integer_matmul`, with channels last: instructions multiply several.
     """
     is_one = x_zero is None or x_zero.size == 1
-    if not _are_bytes(x, weights) or not is_one or windows.get("groups", 1) != 1 or x.rank < 3:
+    if not _are_bytes(x, weights) or not is_one or x.rank < 3:
         return conv(_centred(x, x_zero, 1), _centred(weights, weights_zero, 0), bias, **windows)
     left, p = _bytes(x, x_zero, "u8")
     right, q = _bytes(weights, weights_zero, "i8")
     rank = x.rank - 2
     border = build_constant(0, "u8") if p is None else cast(reshape(p, ()), "u8")
-    more = [(0, 0), (0, -x.shape[1] % GROUP), *[(0, 0)] * rank]
-    images = channels_last(left, border, ends_of(windows.pop("padding", 0), rank), more[1][1])
+    is_grouped = windows.get("groups", 1) != 1
+    extra = 0 if is_grouped else -x.shape[1] % GROUP
+    more = [(0, 0), (0, extra), *[(0, 0)] * rank]
+    images = channels_last(left, border, ends_of(windows.pop("padding", 0), rank), extra)
     factors = cast(images, "i32"), cast(pad(right, more), "i32")
     found = conv(*factors, **windows)
     spatial = range(1, x.rank)
     if p is not None:
         found = found - reshape(p, ()) * reshape(sum(factors[1], [*spatial]), (-1, *[1] * rank))
     if q is not None:
-        ones = pad(build_constant(1, "i32", (1, *weights.shape[1:])), more)
+        ones = pad(build_constant(1, "i32", (weights.shape[0] if is_grouped else 1, *weights.shape[1:])), more)
         terms = conv(factors[0], ones, **windows)
         terms = terms if p is None else terms - reshape(p, ()) * prod(weights.shape[1:])
         found = found - along(q, found, 1) * terms

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from math import prod as product
 from typing import TypeAlias
 
-from pdojo.build.array import Array, Scalar, cast, constant, define, iota, is_unsigned, map, wide
+from pdojo.build.array import Array, cast, constant, define, iota, map, wide
 from pdojo.build.extents import axes_of
 from pdojo.build.graph import Reduction, Write, identity
+from pdojo.build.numbers import Scalar, is_unsigned
 from pdojo.build.policy import accumulated_wide, calls_wide, rounded_once
 from pdojo.build.shapes import squeeze
 from pdojo.build.sizes import expression_of, greatest

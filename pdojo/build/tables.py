@@ -13,9 +13,10 @@ from typing import Any, TypeAlias, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.build.array import Array, check_dtype, iota, sliced, storage_of
+from pdojo.build.array import Array, iota, sliced
 from pdojo.build.extents import axes_of, shown
 from pdojo.build.graph import Read
+from pdojo.build.numbers import check_dtype, storage_of
 from pdojo.build.scatters import Accumulation, put_items, target
 from pdojo.build.slicing import Outer
 from pdojo.dialect.affine import Expr, const, lookup, var

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from itertools import accumulate
 from math import prod
 
 from pdojo.build.array import Array
-from pdojo.build.graph import Computed, Definition, Read, Write, expressions, identity, reads, within
+from pdojo.build.graph import Computed, Definition, Operand, Read, Write, expressions, identity, reads, within
 from pdojo.build.plan import index_ranges, needed
 from pdojo.build.sizes import bounds_of, greatest, is_open, open_extent
 from pdojo.dialect.affine import Expr
@@ -123,6 +123,37 @@ def moved(results: Sequence[Array]) -> set[Definition]:
     found = [read for each in made for write in each.writes for read in write.reads()]
     found += [read for result in results for read in reads(result.operand)]
     return {read.definition for read in found if read.definition.is_input and not _is_broadcast(read.index)}
+
+
+def read_with_channels_last(results: Sequence[Array]) -> set[Definition]:
+    """The inputs [N, C, ...] of which, or of functions of which, an operation reads a copy with channels last."""
+    made = needed(read.definition for result in results for read in reads(result.operand))
+    copies = [write for each in made if each.keeps_order for write in each.writes]
+    return {source for write in copies for source in _sources(write.value, _channels_first(identity(write.extents)))}
+
+
+def read_by_windows(results: Sequence[Array]) -> set[Definition]:
+    """The inputs of whose windows, or those of functions of them, an operation sums up products, each by itself."""
+    made = needed(read.definition for result in results for read in reads(result.operand))
+    sums = [write for each in made if _kind(each) is Kind.CONTRACTION for write in each.writes]
+    found = {read.definition for write in sums for read in write.reads() if write.is_windowed(read.index)}
+    return {each for each in needed(found) if each.is_input}
+
+
+def _channels_first(index: Sequence[Expr]) -> tuple[Expr, ...]:
+    return (*index[:1], *index[-1:], *index[1:-1])
+
+
+def _sources(value: Operand, index: Sequence[Expr]) -> Iterator[Definition]:
+    """The inputs that an elementwise function reads at `index`."""
+    for read in reads(value):
+        source = read.definition
+        if read.index != tuple(index):
+            continue
+        if source.is_input:
+            yield source
+        elif _kind(source) is Kind.ELEMENTWISE:
+            yield from _sources(source.writes[0].value, identity(source.shape))
 
 
 def _is_aligned(result: Array) -> bool:

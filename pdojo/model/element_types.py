@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo import build
-from pdojo.build.array import UNSIGNED, storage_of
+from pdojo.build.numbers import UNSIGNED, storage_of
 from pdojo.dialect.semantics.rounding import CARRIERS, INTERFACE
 from pdojo.errors import UsageError
 

@@ -16,13 +16,22 @@ from numpy.typing import NDArray
 
 from pdojo import build
 from pdojo.backends.calling.arrays import Parameter
-from pdojo.build.array import storage_of
 from pdojo.build.graph import Definition, Read
+from pdojo.build.numbers import storage_of
 from pdojo.build.plan import index_ranges
 from pdojo.build.sizes import OpenExtent, expression_of, greatest, is_open
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import byte_width
-from pdojo.model.classify import Kind, depends_on_sizes, kind_of, longest_row, moved, pieces_of
+from pdojo.model.classify import (
+    Kind,
+    depends_on_sizes,
+    kind_of,
+    longest_row,
+    moved,
+    pieces_of,
+    read_by_windows,
+    read_with_channels_last,
+)
 from pdojo.model.element_types import element_type, numpy_type
 from pdojo.model.extents import is_extents
 
@@ -47,6 +56,8 @@ class Tensor:
     """The tensor with the same memory in another shape; None if it has its own memory."""
     strides: tuple[int, ...] = ()
     """The strides of all dimensions but the last one, which is contiguous, of an input that is not dense."""
+    plain: Tensor | None = None
+    """The tensor of the frontend's graph whose elements it has with channels last; None if it is one itself."""
 
     @property
     def memory(self) -> Tensor:
@@ -107,6 +118,10 @@ class Operation:
     """Operands whose elements are indices, which must be in memory."""
     pieces: tuple[tuple[Tensor, int], ...] = ()
     """The operands that lie side by side in the only result, with their places in bytes; empty for other results."""
+    images: frozenset[Tensor] = frozenset()
+    """Operands [N, C, ...] of which it reads a copy with channels last."""
+    windows: frozenset[Tensor] = frozenset()
+    """Operands of whose windows it sums up products, each by itself: convolutions by channels."""
 
     @property
     def tensors(self) -> list[Tensor]:
@@ -168,7 +183,12 @@ class GraphBuilder:
         kind, row, pieces = kind_of(handles), longest_row(handles), _pieces(handles, tensors)
         ranges = index_ranges([each.operand for each in handles])
         indices = frozenset(tensor for definition, tensor in tensors.items() if definition in ranges)
-        operation = Operation(name, lower, tuple(operands), tuple(results), kind, row, others, indices, pieces)
+        copied, single = read_with_channels_last(handles), read_by_windows(handles)
+        images = frozenset(tensor for definition, tensor in tensors.items() if definition in copied)
+        by_windows = frozenset(tensor for definition, tensor in tensors.items() if definition in single)
+        operation = Operation(
+            name, lower, tuple(operands), tuple(results), kind, row, others, indices, pieces, images, by_windows
+        )
         if operation.made and not inputs and not depends_on_sizes(handles):
             return self.fold(operation)
         if operation.made:

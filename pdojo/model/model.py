@@ -20,6 +20,7 @@ from pdojo.errors import UsageError
 from pdojo.model.element_types import memory_of, numpy_type
 from pdojo.model.graph import Graph, Known, Operand, Operation, Tensor, parameters_for
 from pdojo.model.kernels import Step, step_of
+from pdojo.model.layouts import in_layouts
 from pdojo.model.memory import MemoryPlan, plan_memory
 from pdojo.model.partition import partition
 from pdojo.model.present import Present
@@ -73,6 +74,7 @@ class Model:
     @staticmethod
     def of(graph: Graph) -> Model:
         """The model of a graph: its groups as kernels, equal ones as the same object."""
+        graph = in_layouts(graph)
         groups = partition(graph)
         wanted = _wanted([group.operations for group in groups], graph)
         known: dict[Hashable, KernelOp] = {}

@@ -21,6 +21,7 @@ from pdojo.onnx.control_flow import STRUCTURES
 from pdojo.onnx.definitions import defect, definition, inferred, type_of
 from pdojo.onnx.kinds import Late, array_type, is_foreign, kind_of, kind_of_operand
 from pdojo.onnx.operators.extents import extents_result
+from pdojo.onnx.operators.quantisation import requantize
 from pdojo.onnx.operators.registry import (
     InvalidNode,
     Lowering,
@@ -110,6 +111,8 @@ class Importer:
     """The steps, each with the number of operations before it."""
     count: int = 0
     dequantised: dict[int, Dequantised] = field(default_factory=dict[int, Dequantised])
+    rounded: set[Tensor] = field(default_factory=set[Tensor])
+    """The tensors that are computed from dequantised integers."""
     """The results of DequantizeLinear so far, by identity."""
 
     @property
@@ -257,9 +260,12 @@ class Importer:
                 node = Node(proto.op_type, domain, title_of(proto), opset, (), tuple(proto.output), values)
                 if (known := _extents(node, operands)) is not None:
                     return known
+                given = operands
                 if (quick := of_bytes(proto.op_type, values, operands, self.dequantised)) is not None:
-                    lowering, operands = quick
-                found = self.apply(proto, _lower(node, lowering), operands)
+                    lowering, given = quick
+                elif proto.op_type == "QuantizeLinear" and _is_among(operands[0], self.rounded):
+                    lowering = requantize
+                found = self.apply(proto, _lower(node, lowering), given)
                 self._remember(proto, values, operands, found)
                 return found
         except NeedsValue as needed:
@@ -284,7 +290,9 @@ class Importer:
         operands: Sequence[Operand | None],
         found: Sequence[Operand],
     ) -> None:
-        """Keep what dequantised bytes were computed from."""
+        """Keep what dequantised bytes were computed from, and which values are computed from such."""
+        if proto.op_type == "DequantizeLinear" or any(_is_among(each, self.rounded) for each in operands):
+            self.rounded.update(each for each in found if isinstance(each, Tensor))
         if proto.op_type == "DequantizeLinear" and (record := dequantised(attributes, operands, found[0])) is not None:
             self.dequantised[id(found[0])] = record
 
@@ -395,6 +403,10 @@ class Importer:
 
 class OpenNode(OpenExtent):
     """A question of a node about an extent with different answers for the values of sizes; the message names it."""
+
+
+def _is_among(operand: Operand | None, tensors: set[Tensor]) -> bool:
+    return isinstance(operand, Tensor) and operand in tensors
 
 
 def _extents(node: Node, operands: Sequence[Operand | None]) -> Sequence[Known] | None:

@@ -15,7 +15,7 @@ from pdojo.model.kernels import Step
 from pdojo.model.present import Present
 from pdojo.torch.keys import Key, key_of
 from pdojo.torch.plans import Plan
-from pdojo.torch.program import Environment, RegionStep, input_layout
+from pdojo.torch.program import Environment, RegionStep, result_layout
 
 Memory: TypeAlias = dict[Tensor, torch.Tensor]
 """Tensors of PyTorch, laid out as the graph says, keyed by the tensors of a model that live in their memory."""
@@ -42,7 +42,8 @@ class KernelCall:
 
     def bind(self, memory: Memory) -> Callable[[], None]:
         """A function that runs the kernel on tensors in memory; its results get memory now."""
-        memory.update((tensor, input_layout(key).at(self.present).new()) for key, tensor in self.outputs.items())
+        made = ((tensor, result_layout(key, tensor)) for key, tensor in self.outputs.items())
+        memory.update((tensor, layout.at(self.present).new()) for tensor, layout in made)
         inputs = [memory[tensor].data_ptr() for tensor in self.compiled.inputs_read]
         outputs = [memory[tensor].data_ptr() for tensor in self.compiled.results]
         return lambda: self.compiled.run_at(inputs, outputs)

@@ -106,7 +106,7 @@ class RegionStep:
         for operands, known in rows:
             for operand, each in zip(operands, known, strict=True):
                 if isinstance(operand, Tensor) and isinstance(each, Tensor):
-                    found[each.memory] = self._keys[operand.memory]
+                    found[each.memory] = self._keys[operand.memory.plain or operand.memory]
         return found
 
     @property
@@ -188,13 +188,22 @@ def _reader(argument: Any, plan: Plan) -> Callable[[Environment], Any]:
 
 
 def input_layout(key: Key) -> Layout:
-    """The layout in which kernels read a tensor: its own, or contiguous if they cannot read that."""
+    """The layout in which kernels read an input: its own, or contiguous if they cannot read that."""
     layout = Layout.of(key)
     if strided_order(tensor_of(key)) is not None:
         return replace(layout, alignment=layout.dtype.itemsize)
     if memory_order(layout.shape, layout.strides) is None:
         layout = Layout(layout.shape, tuple(strides_of(layout.shape)), layout.dtype)
     return layout
+
+
+def result_layout(key: Key, tensor: Tensor) -> Layout:
+    """The layout in which kernels write a tensor of the graph that is `tensor` in the model."""
+    layout = input_layout(key)
+    if tensor.plain is None:
+        return layout
+    strides = strides_of(tensor.shape)
+    return Layout(layout.shape, (strides[0], strides[-1], *strides[1:-1]), layout.dtype)
 
 
 def _as_laid_out(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:

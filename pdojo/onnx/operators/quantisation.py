@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pdojo import build
 from pdojo.build import Array, quantising
 from pdojo.dialect.element_types import wide_type
@@ -37,16 +39,26 @@ def _element(node: Node, operand: int) -> str:
 @operator("QuantizeLinear")
 def quantize(node: Node) -> Array:
     """`x / scale`, rounded, plus the zero point, saturated."""
+    return _quantized(node, quantising.quantize)
+
+
+def requantize(node: Node) -> Array:
+    """QuantizeLinear of a value that was computed from dequantised integers: multiplied by a reciprocal."""
+    return _quantized(node, quantising.quantize_product)
+
+
+def _quantized(node: Node, quantised: Callable[[Array, Array, Array | None, str, str], Array]) -> Array:
     x, scale = node.array(0), node.array(1)
     if node.given(2):
-        kind, zero = _element(node, 2), _fitting(node, x, node.array(2))
+        kind, zero = _element(node, 2), known_zero(node, 2)
+        zero = None if zero is None else _fitting(node, x, zero)
     else:
         number, zero = node.attribute("output_dtype", 0), None
         kind = element_of(node, number) if number else "u8"
     precision = node.attribute("precision", 0)
     own = element_of(node, precision) if precision else wide_type(x.dtype)
     own = "f32" if own[0] in "iu" else own
-    return quantising.quantize(x, _fitting(node, x, scale), zero, kind, own)
+    return quantised(x, _fitting(node, x, scale), zero, kind, own)
 
 
 @operator("DequantizeLinear")

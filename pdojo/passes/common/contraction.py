@@ -50,6 +50,11 @@ class ContractionShape:
             for k in range(len(self.leaf.reads))
         )
 
+    @cached_property
+    def shared(self) -> tuple[Scope, ...]:
+        """The loops over results that index every read, such as the channels of a convolution by channels."""
+        return tuple(s for s in self.spatial if s.extent > 1 and all(uses(access, s) for access in self.leaf.reads))
+
     @property
     def results(self) -> int:
         """Number of results."""
@@ -82,15 +87,16 @@ def spatial_loops(leaf: Leaf) -> set[int]:
 
 
 def is_alone(leaf: Leaf) -> bool:
-    """True if the nest holds only initialisation and sum, with the spatial loops around both."""
+    """True if the nest holds only initialisation, sum and statements that follow, with the spatial loops around all."""
     spatial = spatial_loops(leaf)
     if not spatial or spatial != set(range(len(spatial))):
         return False
     innermost = leaf.chain[len(spatial) - 1]
-    if len(innermost.children) != 2 or any(len(s.children) != 1 for s in leaf.chain[: len(spatial) - 1]):
+    if len(innermost.children) < 2 or any(len(s.children) != 1 for s in leaf.chain[: len(spatial) - 1]):
         return False
-    first = innermost.children[0]
-    return isinstance(first, Leaf) and first.accumulate is None and first.output.key == leaf.output.key
+    first, own, *behind = innermost.children
+    follows = isinstance(own, Scope) and leaf in own.leaves and all(isinstance(each, Leaf) for each in behind)
+    return follows and isinstance(first, Leaf) and first.accumulate is None and first.output.key == leaf.output.key
 
 
 def uses(access: Access, scope: Scope) -> bool:

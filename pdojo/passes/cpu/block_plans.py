@@ -85,7 +85,7 @@ def block_plans(builder: PassBuilder, shape: ContractionShape) -> list[BlockPlan
     found: list[BlockPlan] = []
     for panel, vector in enumerate(leaf.reads):
         others = [loops for k, loops in enumerate(shape.own) if k != panel]
-        for columns in shape.own[panel]:
+        for columns in (*shape.own[panel], *_along_all(shape, panel)):
             lengths = _lengths(builder, leaf, columns.extent)
             sharing = others[0] if others else ()
             is_near = _is_near(leaf, columns, vector) or (is_bound(leaf, vector) and runs_along(leaf.output, columns))
@@ -102,6 +102,16 @@ def block_plans(builder: PassBuilder, shape: ContractionShape) -> list[BlockPlan
     address = linear_address(leaf.output.index, leaf.output.array.shape)
     apart = {s.id: address.coefficient(s.depth) for s in shape.spatial}
     return sorted(found, key=lambda plan: (plan.cost, apart.get(plan.rows or "", 0)))
+
+
+def _along_all(shape: ContractionShape, panel: int) -> Iterator[Scope]:
+    """The loops along all operands and results; the panel may be packed instead."""
+    leaf = shape.leaf
+    others = [leaf.output, *(read for k, read in enumerate(leaf.reads) if k != panel)]
+    for scope in shape.shared if len(leaf.reads) > 1 else ():
+        is_near = runs_along(leaf.reads[panel], scope) or is_bound(leaf, leaf.reads[panel])
+        if is_near and all(runs_along(access, scope) for access in others):
+            yield scope
 
 
 def _lengths(builder: PassBuilder, leaf: Leaf, extent: int) -> list[int]:
@@ -129,7 +139,7 @@ def _sized(
     outer = [s for s in shape.spatial if s not in (rows, columns)]
     others = [s.extent for s in outer]
     line = lanes * byte_width(leaf.output.array.dtype)
-    apart = not runs_along(access, columns)
+    apart, is_shared = not runs_along(access, columns), columns in shape.shared
     vector = max(machine.cpu.pack_vector, _load_in_place(machine, leaf, access, line, VECTORS[1]))
     packing = columns.extent * steps * (machine.cpu.pack_lane if apart else vector / lanes)
     packing *= prod(others[: copies_of(outer, access)])
@@ -159,7 +169,7 @@ def _sized(
         total = sum(
             n
             * (
-                steps * _step(machine, line, h, v, near)
+                steps * _step(machine, line, h, v, near, scalars=h * v if is_shared else h)
                 + h * v * _store(machine, leaf, access, columns, lanes, rows, h)
             )
             for h, v, n, near in blocks
@@ -278,14 +288,14 @@ def _term_steps(leaf: Leaf, panel: Access) -> list[tuple[int, int]]:
     return [(s.extent, address.coefficient(s.depth) * width) for s in leaf.chain if s.depth not in spatial]
 
 
-def _step(machine: Machine, size: int, height: int, vectors: int, load: float) -> float:
+def _step(machine: Machine, size: int, height: int, vectors: int, load: float, *, scalars: int | None = None) -> float:
     """Cycles of one term of a block's sums: the bound of arithmetic, loads, latency or cache.
 
-    `size` is the bytes of a vector.
+    `size` is the bytes of a vector; `scalars` the loads of the other operand, None for one in each row.
     """
     passes = machine.cpu.passes(size)
     core = machine.cpu
-    work, loads = height * vectors * passes / core.fma_pipes, (height + vectors) * passes / core.load_pipes
+    work, loads = height * vectors * passes / core.fma_pipes, (vectors + (scalars or height)) * passes / core.load_pipes
     # Loads take issue slots even if they are not the bound; twice as many if products are twice as many instructions.
     issued = loads / 4 if core.pipe_bytes and passes == 1 else loads / 8
     return max(work, loads, SLACK * core.fma_latency, vectors * load) + issued

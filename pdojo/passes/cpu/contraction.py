@@ -50,6 +50,7 @@ from pdojo.passes.cpu.block_plans import (
     tallest,
     times_read,
 )
+from pdojo.passes.cpu.channels import cast_inside, is_read_again
 from pdojo.passes.cpu.epilogue import absorb_epilogue, results_behind, split_epilogue
 from pdojo.passes.cpu.squares import copy_squares
 from pdojo.passes.cpu.threads import work
@@ -261,10 +262,10 @@ def _columns(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan,
         # Rests of a power of two have blocks of half as many rows each time, and no others.
         heights = _halves(height if vectors == plan.vectors else 1 << height.bit_length() - 1)[:3]
         for piece in _cut_tiles(builder, identifier, inner, heights, why):
-            _block(builder, piece, inner, _height_of(builder.loop(piece, inner), heights), why)
+            _block(builder, piece, inner, _height_of(builder.loop(piece, inner), heights), why, plan.panel)
         return
     for piece in _cut(builder, identifier, inner, height, 1, why):
-        _block(builder, piece, inner, height, why)
+        _block(builder, piece, inner, height, why, plan.panel)
 
 
 def _height_of(rows: Scope, heights: Sequence[int]) -> int:
@@ -427,8 +428,11 @@ def _index_in_copy(writer: Leaf, read: Access, leaf: Leaf) -> str:
     return ",".join(e.render(lambda d: f"{{{d}}}") for e in index)
 
 
-def _block(builder: PassBuilder, identifier: str, rows: int, height: int, why: str) -> None:
-    """Tile one piece of the rows: [rows, vectors, lanes] around initialisation and sum becomes blocks in registers."""
+def _block(builder: PassBuilder, identifier: str, rows: int, height: int, why: str, panel: int) -> None:
+    """Tile one piece of the rows: [rows, vectors, lanes] around initialisation and sum becomes blocks in registers.
+
+    `panel` is the read that is the panel.
+    """
     size = min(height, builder.loop(identifier, rows).extent)
     builder.make("tile_scope", builder.loop(identifier, rows), why, size=size)
     for depth in (rows + 3, rows + 2, rows + 1):
@@ -437,14 +441,16 @@ def _block(builder: PassBuilder, identifier: str, rows: int, height: int, why: s
     chain = [s.id for s in builder.leaf(identifier).chain]
     block, terms = chain[rows + 1 : rows + 4], chain[rows + 4 :]
     reorder(builder, identifier, [*chain[: rows + 1], *terms, *block])
-    _to_registers(builder, identifier, rows)
+    _to_registers(builder, identifier, rows, panel)
 
 
-def _to_registers(builder: PassBuilder, identifier: str, depth: int) -> None:
+def _to_registers(builder: PassBuilder, identifier: str, depth: int, panel: int) -> None:
     """Keep the block in registers from its zeros to its last sum; the loop over blocks is at `depth`."""
     why = "the block is in registers until it is complete"
     first, back = own_block(builder, identifier, depth, why)
-    for statement in (first, identifier, *results_behind(builder, [identifier], depth, first, back)):
+    overlaps = is_read_again(builder.leaf(identifier), panel)
+    casts = cast_inside(builder, identifier, panel)
+    for statement in (first, *casts, identifier, *results_behind(builder, [identifier], depth, first, back)):
         chain = builder.leaf(statement).chain
         builder.attempt("vectorize", chain[-1], "the lanes of a vector")
         for scope in chain[-3:-1]:
@@ -454,4 +460,6 @@ def _to_registers(builder: PassBuilder, identifier: str, depth: int) -> None:
     if prod(s.extent for s in builder.leaf(identifier).chain[depth + 1 : -1]) <= MOST_TERMS:
         for scope in reversed(terms):
             builder.attempt("unroll", f"%{scope.id}", "few terms: the sum is straight code")
+    elif overlaps:
+        builder.attempt("unroll", f"%{terms[-1].id}", "neighbouring rows read the same elements")
     builder.make("set_location", builder.leaf(identifier).output.array.name, why, location="register")

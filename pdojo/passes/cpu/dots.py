@@ -19,7 +19,6 @@ from pdojo.dialect.machines.pattern import pattern_of, same_form
 from pdojo.dialect.rules.lanes import linear_address
 from pdojo.dialect.rules.tensor import available
 from pdojo.dialect.view.nest import Leaf, Scope
-from pdojo.dialect.view.nodes import is_whole
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.contraction import (
     MOST_STRAIGHT,
@@ -170,8 +169,7 @@ def _tile(builder: PassBuilder, identifier: str, unit: ProductUnit) -> bool:
     if plan is None or not is_alone(leaf):
         return False
     depth = len(plan.outer)
-    if _is_filled(builder, plan):
-        absorb_epilogue(builder, identifier)
+    absorb_epilogue(builder, identifier)
     reorder(builder, identifier, [*plan.outer, plan.columns, plan.rows])
     for position, size in ((depth + 1, unit.height), (depth, unit.lanes)):
         _whole(builder, identifier, position, size, plan)
@@ -190,13 +188,6 @@ def _tile(builder: PassBuilder, identifier: str, unit: ProductUnit) -> bool:
             # Seal the loops of the blocks and of their copies against fusion.
             builder.sealed.update({s.id for s in other.chain} - kept)
     return True
-
-
-def _is_filled(builder: PassBuilder, plan: DotPlan) -> bool:
-    """True if tiles fill all results, and all terms if the last terms would get a nest of their own."""
-    unit = plan.unit
-    sizes = [(plan.rows, unit.height), (plan.columns, unit.lanes), (plan.group, unit.terms if unit.height > 1 else 1)]
-    return all(is_whole(builder.scope(loop), size) for loop, size in sizes)
 
 
 def _whole(builder: PassBuilder, identifier: str, depth: int, size: int, plan: DotPlan) -> None:

@@ -11,7 +11,7 @@ from pdojo.math.functions import FUNCTIONS
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.contraction import spatial_loops
 
-MOST_STATEMENTS = 8
+MOST_STATEMENTS = 24
 """Greatest number of statements that join a contraction: each is repeated for every vector of a block."""
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pdojo import build
 from pdojo.build import Array, bits
-from pdojo.build.array import is_unsigned
+from pdojo.build.numbers import is_unsigned
 from pdojo.dialect.element_types import is_float
 from pdojo.torch.operators.registry import PROMOTION, Call, aten, pointwise, promoted
 

@@ -1,0 +1,72 @@
+"""Element types of handles, and numbers of them.
+
+Unsigned integers are signless in memory.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+
+from pdojo.build.plain import number_of
+from pdojo.dialect.element_types import ELEMENT_TYPES, is_float
+from pdojo.dialect.notation.literals import constant_attr
+from pdojo.dialect.semantics.rounding import round_float64
+from pdojo.dialect.view.nest import Constant
+from pdojo.errors import UsageError, did_you_mean
+
+Scalar: TypeAlias = float
+"""A number of Python or NumPy; it takes the element type of the array that it is combined with."""
+UNSIGNED = {"u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64"}
+"""Element types of handles that the dialect lacks, and their types in memory."""
+
+
+def check_dtype(dtype: str) -> str:
+    """The name of an element type; `bool` is `i1`. Raises UsageError for an unknown one."""
+    if dtype == "bool":
+        return "i1"
+    if dtype not in (*ELEMENT_TYPES, *UNSIGNED):
+        known = ("bool", *ELEMENT_TYPES, *UNSIGNED)
+        raise UsageError(f"'{dtype}' is no element type; {did_you_mean(str(dtype), known)}")
+    return dtype
+
+
+def storage_of(dtype: str) -> str:
+    """The element type in memory of handles of type `dtype`."""
+    return UNSIGNED.get(dtype, dtype)
+
+
+def is_unsigned(dtype: str) -> bool:
+    """Whether integers of this type of handles are never negative; true for `i1`."""
+    return dtype in UNSIGNED or dtype == "i1"
+
+
+def number(value: Scalar, dtype: str) -> Constant:
+    """A number of an element type of handles. Raises UsageError if there is none."""
+    plain = number_of(value)
+    if isinstance(plain, float) and plain.is_integer() and not is_float(dtype):
+        plain = int(plain)
+    if not is_float(dtype) and isinstance(plain, int):
+        bits = int(dtype[1:])
+        least, most = (0, 1 << bits) if is_unsigned(dtype) else (-1 << bits - 1, 1 << bits - 1)
+        if not least <= plain < most:
+            raise UsageError(f"{plain} does not fit {dtype}")
+    try:
+        constant_attr(plain, storage_of(dtype))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return Constant(float(plain) if is_float(dtype) else int(plain), storage_of(dtype))
+
+
+def cast_number(value: float, dtype: str, kind: str) -> Constant | None:
+    """A constant of another type; None for floating-point numbers as integers, and for integers that do not fit."""
+    if is_float(dtype):
+        # It is rounded to its type first.
+        return number(float(round_float64(np.array(float(value)), dtype)), kind) if is_float(kind) else None
+    whole = int(value) % (1 << int(dtype[1:])) if is_unsigned(dtype) else int(value)
+    if is_float(kind):
+        return number(float(whole), kind) if float(whole) == whole else None
+    bits = int(kind[1:])
+    fits = 0 <= whole < 1 << bits if is_unsigned(kind) else -1 << bits - 1 <= whole < 1 << bits - 1
+    return number(whole, kind) if fits and bits > 1 else None

@@ -1,0 +1,49 @@
+"""Blocks whose lanes index both operands, such as the channels of a convolution by channels."""
+
+from __future__ import annotations
+
+from pdojo.dialect.view.nest import Leaf
+from pdojo.math.functions import FUNCTIONS, Signature
+from pdojo.passes.common.builder import PassBuilder
+from pdojo.passes.common.contraction import uses
+
+
+def is_read_again(leaf: Leaf, panel: int) -> bool:
+    """Whether the rows of a block read vectors that their neighbours read for another term: windows that overlap."""
+    *_, term, rows, _, lanes = leaf.chain
+    others = [read for k, read in enumerate(leaf.reads) if k != panel and uses(read, lanes)]
+    return any(e.uses(rows.depth) and e.uses(term.depth) for read in others for e in read.index)
+
+
+def cast_inside(builder: PassBuilder, identifier: str, panel: int) -> list[str]:
+    """Cast the vectors of the other operand where they are multiplied, if they are casts of an array in memory.
+
+    Returns the statements of the casts. Elements that all lanes share are cast before the sum: once for all results.
+    """
+    leaf = builder.leaf(identifier)
+    for position, read in enumerate(leaf.reads):
+        writers = builder.nest.writers.get(read.array.name, ())
+        is_along = uses(read, leaf.chain[-1]) and position != panel
+        if is_along and len(writers) == 1 and _is_cast(writers[0]) and not read.array.buffer.constant:
+            before = builder.nest.by_id.keys()
+            if builder.transact(lambda k=position: _inline(builder, identifier, k)):
+                return [each.id for each in builder.nest.leaves if each.id not in before]
+    return []
+
+
+def _inline(builder: PassBuilder, identifier: str, position: int) -> None:
+    leaf = builder.leaf(identifier)
+    name, why = leaf.reads[position].array.name, "vectors are cast where they are multiplied"
+    builder.make("inline_op", leaf, why, input=leaf.inputs.index(leaf.reads[position]))
+    own = builder.leaf(identifier).reads[position].array
+    builder.make("set_location", own.name, why, location="heap")
+    builder.make("materialize_dims", f"{own.name}:{len(own.shape) - 1}", why)
+    builder.make("split_scopes", builder.loop(identifier, -1), why, after=1)
+    if not builder.nest.readers.get(name):
+        for writer in builder.nest.writers[name]:
+            builder.make("delete_op", writer, "nobody reads it any more")
+
+
+def _is_cast(leaf: Leaf) -> bool:
+    is_known = leaf.function is not None and FUNCTIONS[leaf.function].signature is Signature.CAST
+    return is_known and len(leaf.reads) == len(leaf.inputs) == 1
