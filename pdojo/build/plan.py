@@ -345,25 +345,38 @@ def _in_order_of_readers(
         if definition.keeps_order:
             writes[definition] = tuple(nest if nest.is_copy else _in_order_of_target(nest) for nest in nests)
             continue
-        orders = {
-            _order_of(read.index, nest)
+        found = [
+            (read.index, nest)
             for others in writes.values()
             for nest in others
             for read in nest.reads()
             if read.definition is definition and nest.is_windowed(read.index)
-        }
+        ]
+        orders = {_order_of(index, nest) for index, nest in found}
         order = orders.pop() if len(orders) == 1 else None
+        sums = any(nest.reduction for nest in nests)
         if (
             definition in outputs
             or order is None
             or order == tuple(sorted(order))
             or any(_is_running(nest) or nest.loop is not None or nest.is_scatter for nest in nests)
+            or (sums and (_is_same(order, definition) or any(_is_part(index, definition) for index, _ in found)))
         ):
             continue
         shape = [definition.shape[axis] for axis in order]
         writes, renamed = _relaid(writes, definition, shape, lambda index, _, order=order: [index[d] for d in order])
         writes[renamed] = tuple(map(_in_order_of_target, writes[renamed]))
     return writes
+
+
+def _is_part(index: Sequence[Expr], definition: Definition) -> bool:
+    """Whether a nest reads one element along an axis that has several."""
+    return any(not e.terms and extent != 1 for e, extent in zip(index, definition.shape, strict=True))
+
+
+def _is_same(order: Sequence[int], definition: Definition) -> bool:
+    """Whether an order of axes moves no elements: axes of one element do not count."""
+    return (several := [axis for axis in order if definition.shape[axis] != 1]) == sorted(several)
 
 
 def _is_running(nest: Write) -> bool:

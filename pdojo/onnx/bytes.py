@@ -16,7 +16,7 @@ from pdojo.build import Array, quantising
 from pdojo.model.element_types import element_type
 from pdojo.model.graph import Operand, Tensor
 from pdojo.onnx.operators.convolutions import windows_of
-from pdojo.onnx.operators.quantisation import known_zero
+from pdojo.onnx.operators.quantisation import fitted, known_zero
 from pdojo.onnx.operators.registry import Node
 
 BYTES = ("u8", "i8")
@@ -31,19 +31,21 @@ class Dequantised:
     operands: tuple[Operand | None, ...]
     """The integers, their scale, and their zero point, or None."""
     axis: int
+    block: int = 0
+    """Elements of a block with a scale; 0 if each place of the axis has one."""
 
 
 def dequantised(
     attributes: Mapping[str, Any], operands: Sequence[Operand | None], result: Operand
 ) -> Dequantised | None:
-    """The record of a DequantizeLinear; None for other element types than bytes and f32, and for blocks."""
+    """The record of a DequantizeLinear; None for other element types than bytes and f32."""
     numbers, scale = operands[0], operands[1]
-    if numbers is None or scale is None or attributes.get("block_size") or attributes.get("output_dtype"):
+    if numbers is None or scale is None or attributes.get("output_dtype"):
         return None
     if _type(numbers) not in BYTES or _type(scale) != "f32":
         return None
     given = (*operands, None)[:3]
-    return Dequantised(result, given, attributes.get("axis", 1))
+    return Dequantised(result, given, attributes.get("axis", 1), attributes.get("block_size", 0))
 
 
 def _type(value: Operand) -> str:
@@ -59,14 +61,17 @@ def of_bytes(
     """The lowering and the operands of a product of dequantised bytes; None for other nodes.
 
     `known` has the results of DequantizeLinear by identity. Scales and zero points of the first factor are single
-    numbers; the second factor is known, with one scale, or one for each output.
+    numbers; the second factor is known, with one scale, or one for each output. If only the second factor is
+    dequantised, the kernel gets its bytes, and passes decide where they are expanded.
     """
     if op_type not in _AXES or len(operands) < 2:
         return None
     left, right = (known.get(id(each)) for each in operands[:2])
-    if left is None or right is None or isinstance(right.operands[0], Tensor):
+    if right is None or isinstance(right.operands[0], Tensor):
         return None
-    if not all(_is_single(each) for each in left.operands[1:]):
+    if left is None:
+        return _of_weights(op_type, attributes, operands, right)
+    if left.block or right.block or not all(_is_single(each) for each in left.operands[1:]):
         return None
     weights = right.operands[0]
     assert weights is not None
@@ -74,6 +79,30 @@ def of_bytes(
     if axis is None or not all(_is_single(each) or _is_along(right, each, axis) for each in right.operands[1:]):
         return None
     return _LOWERINGS[op_type], [*left.operands, *right.operands, *operands[2:]]
+
+
+def _of_weights(
+    op_type: str, attributes: Mapping[str, Any], operands: Sequence[Operand | None], right: Dequantised
+) -> tuple[Lowering, list[Operand | None]] | None:
+    """The lowering of the product of a tensor and dequantised weights."""
+    if op_type not in _FLOAT or not isinstance(operands[0], Tensor) or operands[0].dtype != "f32":
+        return None
+    weights = right.operands[0]
+    assert isinstance(weights, np.ndarray)
+    if weights.ndim != 2 or _AXES[op_type](attributes, weights.ndim) is None:
+        return None
+
+    def lower(node: Node) -> Array:
+        numbers, scale = node.array(1), fitted(node, node.array(1), node.array(2), right.axis, right.block)
+        zero = None if (known := known_zero(node, 3)) is None else fitted(node, numbers, known, right.axis, right.block)
+        return _FLOAT[op_type](node, quantising.dequantize(numbers, scale, zero, "f32"))
+
+    return lower, [operands[0], *right.operands, *operands[2:]]
+
+
+def _float_gemm(node: Node, weights: Array) -> Array:
+    found = build.matmul(node.array(0), build.transpose(weights) if node.attribute("transB", 0) else weights)
+    return found + node.array(4) if node.given(4) else found
 
 
 def _is_single(value: Operand | None) -> bool:
@@ -134,4 +163,9 @@ _AXES: dict[str, Callable[[Mapping[str, Any], int], int | None]] = {
     "MatMul": lambda _, rank: rank - 1,
     "Gemm": _gemm_axis,
 }
+_FLOAT: dict[str, Callable[[Node, Array], Array]] = {
+    "MatMul": lambda node, weights: build.matmul(node.array(0), weights),
+    "Gemm": _float_gemm,
+}
+"""Products of a tensor of f32 and the handle of dequantised weights."""
 _LOWERINGS: dict[str, Lowering] = {"Conv": _conv, "MatMul": _matmul, "Gemm": _gemm}

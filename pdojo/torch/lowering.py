@@ -32,6 +32,14 @@ class Slot:
 
 
 @dataclass(frozen=True)
+class Expanded:
+    """The place of a tensor that is computed from others in the kernel."""
+
+    apply: Callable[[Sequence[Array]], Array]
+    slots: tuple[Slot, ...]
+
+
+@dataclass(frozen=True)
 class Seen:
     """An operand of a region, and the views through which an operation reads it."""
 
@@ -155,6 +163,8 @@ def _filled(template: Any, handles: Sequence[Array]) -> Any:
     match template:
         case Slot(number):
             return handles[number]
+        case Expanded(apply, slots):
+            return apply([handles[slot.number] for slot in slots])
         case list() | tuple():
             return [_filled(each, handles) for each in template]
         case dict():

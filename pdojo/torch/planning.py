@@ -26,6 +26,7 @@ from pdojo.model.element_types import numpy_type
 from pdojo.model.graph import Lowered, Tensor, Value
 from pdojo.torch.effects import effect_of, is_write
 from pdojo.torch.element_types import handle_type, memory_order, values_of
+from pdojo.torch.expansions import PRODUCTS, Expansion, expansion
 from pdojo.torch.fallbacks import warn_of_failure
 from pdojo.torch.keys import (
     Key,
@@ -38,7 +39,7 @@ from pdojo.torch.keys import (
     strided_order,
     tensor_of,
 )
-from pdojo.torch.lowering import Seen, Slot, call_of, lowering, transposition, unread_operands, view_step
+from pdojo.torch.lowering import Expanded, Seen, Slot, call_of, lowering, transposition, unread_operands, view_step
 from pdojo.torch.operators.registry import RULES, Call, Rule, UnsupportedCall
 from pdojo.torch.plans import Fallback, Plan, Region
 from pdojo.torch.symbols import Example, OpenTensor, is_example
@@ -57,6 +58,8 @@ class _Planner:
         self.module = module
         self.given = static
         self.static: dict[Key, torch.Tensor] = {}
+        self.expanded: frozenset[Node] = frozenset()
+        """Calls with known results that products compute."""
         self.numbers: dict[Node, Any] = {}
         self.regions: dict[int, Region] = {}
         self.calls: dict[int, list[Node]] = {}
@@ -101,6 +104,7 @@ class _Planner:
             outputs,
         )
         made.exported = self._exported(outputs)
+        self._forget_expanded()
         return made
 
     def base(self, key: Key) -> Key:
@@ -298,6 +302,10 @@ class _Planner:
                 return self.numbers[argument]
             if argument in unread:
                 return None
+            if call.operator in PRODUCTS and (found := self._expansion(argument)) is not None:
+                first = len(seen)
+                seen.extend(self._seen(key, region) for key in found.sources)
+                return Expanded(found.apply, tuple(map(Slot, range(first, len(seen)))))
             seen.append(self._seen(key_of(argument), region))
             return Slot(len(seen) - 1)
 
@@ -318,6 +326,21 @@ class _Planner:
             torch.fx.node.map_arg(argument, places.get(position, slot)) for position, argument in enumerate(node.args)
         ]
         return arguments, torch.fx.node.map_arg(node.kwargs, slot)
+
+    def _expansion(self, node: Node) -> Expansion | None:
+        """A known operand of a product as a function of narrower tensors; None if it is no such one."""
+        if key_of(node) not in self.static:
+            return None
+        found = expansion(node, self.static, self.numbers)
+        self.expanded |= frozenset() if found is None else found.calls
+        return found
+
+    def _forget_expanded(self) -> None:
+        """Drop the values of calls that only kernels compute."""
+        for node in self.expanded:
+            readers = [user for user in node.users if user not in self.expanded]
+            if all(user in self.lowered and str(user.target) in PRODUCTS for user in readers):
+                del self.static[node, 0]
 
     def _seen(self, key: Key, region: Region) -> Seen:
         """A tensor as the operations of a region see it."""

@@ -14,13 +14,16 @@ from pdojo.onnx.operators.registry import Node, operator
 
 
 def _fitting(node: Node, x: Array, values: Array) -> Array:
+    return fitted(node, x, values, node.attribute("axis", 1), node.attribute("block_size", 0))
+
+
+def fitted(node: Node, x: Array, values: Array, axis: int, block: int) -> Array:
     """Scales or zero points as an array of the shape of `x`: of all elements, an axis, or blocks of an axis."""
-    block = node.attribute("block_size", 0)
     if block < 0:
         node.contradicts(f"attribute 'block_size' is {block}")
     if values.size == 1:
         return build.reshape(values, ())
-    axis = axis_of(node, node.attribute("axis", 1), x.rank)
+    axis = axis_of(node, axis, x.rank)
     blocks = -(-x.shape[axis] // block) if block else x.shape[axis]
     wanted = tuple(blocks if d == axis else extent for d, extent in enumerate(x.shape)) if block else (blocks,)
     if values.shape != wanted:

@@ -52,8 +52,11 @@ class ContractionShape:
 
     @cached_property
     def shared(self) -> tuple[Scope, ...]:
-        """The loops over results that index every read, such as the channels of a convolution by channels."""
-        return tuple(s for s in self.spatial if s.extent > 1 and all(uses(access, s) for access in self.leaf.reads))
+        """The loops over results that index both reads, such as the channels of a convolution by channels."""
+        reads = self.leaf.reads
+        return tuple(
+            s for s in self.spatial if len(reads) > 1 and s.extent > 1 and all(uses(read, s) for read in reads)
+        )
 
     @property
     def results(self) -> int:

@@ -108,7 +108,7 @@ def _along_all(shape: ContractionShape, panel: int) -> Iterator[Scope]:
     """The loops along all operands and results; the panel may be packed instead."""
     leaf = shape.leaf
     others = [leaf.output, *(read for k, read in enumerate(leaf.reads) if k != panel)]
-    for scope in shape.shared if len(leaf.reads) > 1 else ():
+    for scope in shape.shared:
         is_near = runs_along(leaf.reads[panel], scope) or is_bound(leaf, leaf.reads[panel])
         if is_near and all(runs_along(access, scope) for access in others):
             yield scope

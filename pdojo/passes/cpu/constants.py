@@ -10,6 +10,8 @@ from pdojo.passes.common.builder import PassBuilder
 
 LARGEST = 4
 """Greatest size of a bound temporary, as a multiple of the constants that it is computed from."""
+SMALL = 1 << 16
+"""Greatest size in bytes of a temporary that is bound whatever it is computed from."""
 
 
 def bind_temporaries(builder: PassBuilder) -> None:
@@ -19,7 +21,7 @@ def bind_temporaries(builder: PassBuilder) -> None:
     for name in list(builder.temporaries()):
         writers = builder.nest.writers[name]
         read = {access.array for leaf in writers for access in leaf.reads if access.array.name != name}
-        if _size(builder.nest.arrays[name]) <= LARGEST * sum(map(_size, read)):
+        if _size(builder.nest.arrays[name]) <= max(SMALL, LARGEST * sum(map(_size, read))):
             builder.attempt("bind_array", name, "it depends on constants only")
 
 

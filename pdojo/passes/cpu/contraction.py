@@ -52,6 +52,7 @@ from pdojo.passes.cpu.block_plans import (
 )
 from pdojo.passes.cpu.channels import cast_inside, is_read_again
 from pdojo.passes.cpu.epilogue import absorb_epilogue, results_behind, split_epilogue
+from pdojo.passes.cpu.narrow import expand_inside
 from pdojo.passes.cpu.squares import copy_squares
 from pdojo.passes.cpu.threads import work
 
@@ -449,8 +450,8 @@ def _to_registers(builder: PassBuilder, identifier: str, depth: int, panel: int)
     why = "the block is in registers until it is complete"
     first, back = own_block(builder, identifier, depth, why)
     overlaps = is_read_again(builder.leaf(identifier), panel)
-    casts = cast_inside(builder, identifier, panel)
-    for statement in (first, *casts, identifier, *results_behind(builder, [identifier], depth, first, back)):
+    before = [*expand_inside(builder, identifier, depth, panel), *cast_inside(builder, identifier, panel)]
+    for statement in (first, *before, identifier, *results_behind(builder, [identifier], depth, first, back)):
         chain = builder.leaf(statement).chain
         builder.attempt("vectorize", chain[-1], "the lanes of a vector")
         for scope in chain[-3:-1]:

@@ -22,6 +22,7 @@ from pdojo.passes.cpu.constants import bind_temporaries
 from pdojo.passes.cpu.contraction import tile_contractions
 from pdojo.passes.cpu.dots import use_dot_units
 from pdojo.passes.cpu.fusion import fuse_outer
+from pdojo.passes.cpu.narrow import expand_sums
 from pdojo.passes.cpu.panels import panel_columns
 from pdojo.passes.cpu.recurrences import join_recurrences
 from pdojo.passes.cpu.streams import join_rows, part_streams, stream
@@ -46,6 +47,7 @@ def heuristic(builder: PassBuilder) -> None:
     by_columns = sum_columns(builder, by_panels)
     split_tall(builder)
     tile_contractions(builder)
+    expand_sums(builder)
     fuse_outer(builder)
     vectorize_statements(builder)
     join_rows(builder)

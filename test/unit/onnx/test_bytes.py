@@ -158,3 +158,84 @@ def test_scales_by_term_of_the_weights_are_left_as_they_are() -> None:
     }
     left, right = factors(x, known, (1, 0))
     check(model("MatMul", x, known, (1, 0), (4, 3)), x, left @ right, of_bytes=False)
+
+
+@pytest.mark.parametrize("op", ["MatMul", "Gemm"])
+@pytest.mark.parametrize("block", [0, 32])
+def test_bytes_of_weights_are_expanded_in_kernels(op: str, block: int) -> None:
+    """The factor is dequantised alone: the kernel gets its bytes."""
+    rows, terms, outputs = 3, 192, 128
+    x, transposed = whole("f32", rows, terms), op == "Gemm"
+    w = whole("i8", *((outputs, terms) if transposed else (terms, outputs)))
+    axis = (1 if transposed else 0) if block else (0 if transposed else 1)
+    places = [n // block if block and d == axis else n for d, n in enumerate(w.shape)] if block else [outputs]
+    known = {"w": w, "ws": RANDOM.uniform(0.5, 2, places).astype(np.float32), "wz": whole("i8", *places)}
+    if transposed:
+        known["b"] = whole("f32", outputs)
+    attributes: dict[str, Any] = {"axis": axis, "block_size": block} if block else {"axis": axis}
+    further: dict[str, Any] = {"transB": 1} if transposed else {}
+    graph = helper.make_graph(
+        [
+            helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["wf"], **attributes),
+            helper.make_node(op, ["x", "wf", *(["b"] if transposed else [])], ["y"], **further),
+        ],
+        "weights",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (rows, outputs))],
+        [numpy_helper.from_array(value, name) for name, value in known.items()],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+    made.ir_version = 10
+    scales, zeros = (np.repeat(v, block, axis) if block else along(v, 2, axis) for v in (known["ws"], known["wz"]))
+    wide = (w.astype(np.float64) - zeros) * scales
+    wanted = x @ (wide.T if transposed else wide) + known.get("b", 0)
+    compiled = onnx.load(made).compile()
+    found = np.asarray(compiled(x=pdojo.aligned(x)))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
+    arrays = nest_of(compiled.prepare(x=x)[0].model.steps[0].kernel).arrays.values()
+    assert [each.dtype for each in arrays if each.intent is not None].count("i8") == 2
+
+
+@pytest.mark.parametrize("channels", [4, 6])
+def test_convolutions_by_channels_and_what_follows_stay_bytes(channels: int) -> None:
+    """Convolutions, residuals and pools of a quantised model; each number may be rounded once differently."""
+    x = whole("u8", 2, channels, 9, 8)
+    known: dict[str, Any] = {"xs": np.asarray(np.float32(0.5)), "xz": np.asarray(np.uint8(120))}
+    nodes, last = [helper.make_node("DequantizeLinear", ["x", "xs", "xz"], ["x0"])], "x0"
+    values, step = (x.astype(np.float64) - 120) * 0.5, float(np.float32(0.7654))
+    for number, (groups, k) in enumerate([(1, 3), (8, 3), (1, 1)]):
+        inputs = channels if number == 0 else 8
+        w, scale = whole("i8", 8, inputs // groups, k, k), np.float32(0.0113 / k)
+        known |= {f"w{number}": w, f"ws{number}": np.asarray(scale), f"wz{number}": np.asarray(np.int8(0))}
+        known |= {f"ys{number}": np.asarray(np.float32(step)), f"yz{number}": np.asarray(np.uint8(100))}
+        y, pads = f"y{number}", [k // 2] * 4
+        nodes += [
+            helper.make_node("DequantizeLinear", [f"w{number}", f"ws{number}", f"wz{number}"], [f"wf{number}"]),
+            helper.make_node("Conv", [last, f"wf{number}"], [y], pads=pads, group=groups),
+            helper.make_node("QuantizeLinear", [y, f"ys{number}", f"yz{number}"], [f"{y}q"]),
+            helper.make_node("DequantizeLinear", [f"{y}q", f"ys{number}", f"yz{number}"], [f"{y}d"]),
+        ]
+        padded = np.pad(values, [(0, 0), (0, 0), (k // 2, k // 2), (k // 2, k // 2)])
+        seen = np.lib.stride_tricks.sliding_window_view(padded, (k, k), (2, 3))
+        wide = w.astype(np.float64) * float(scale)
+        parts = np.split(seen, groups, 1)
+        values = np.concatenate(
+            [np.einsum("nchwij,ocij->nohw", p, q) for p, q in zip(parts, np.split(wide, groups), strict=True)], 1
+        )
+        values = (np.clip(np.rint(values / step) + 100, 0, 255) - 100) * step
+        last = f"{y}d"
+    graph = helper.make_graph(
+        nodes,
+        "chain",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, x.shape)],
+        [helper.make_tensor_value_info(last, TensorProto.FLOAT, values.shape)],
+        [numpy_helper.from_array(value, name) for name, value in known.items()],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    made.ir_version = 8
+    compiled = onnx.load(made).compile()
+    found = np.asarray(compiled(x=pdojo.aligned(x)))
+    assert np.mean(np.abs(found - values) > step / 2) < 0.001
+    assert np.abs(found - values).max() < 2 * step
+    outputs = [step.outputs[0] for step in compiled.prepare(x=x)[0].model.steps]
+    assert any(each.plain is not None for each in outputs)
