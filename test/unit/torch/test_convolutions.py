@@ -61,3 +61,33 @@ def test_products_of_bf16_may_take_denormals_for_zero() -> None:
     text = text_of(torch.nn.Linear(16, 16).bfloat16().eval(), torch.randn(4, 16).bfloat16())
     assert "numerics contract flush reassociate" in text
     assert "flush" not in text_of(torch.nn.Linear(16, 16).eval(), torch.randn(4, 16))
+
+
+class Residual(torch.nn.Module):
+    """Convolutions of bf16 with what is between them in networks: a residual, a pool, a convolution by channels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first = torch.nn.Conv2d(3, 16, 3, 2, 1)
+        self.second = torch.nn.Conv2d(16, 16, 3, padding=1)
+        self.by_channels = torch.nn.Conv2d(16, 16, 3, padding=1, groups=16)
+        self.last = torch.nn.Conv2d(16, 10, 1)
+
+    def forward(self, x: Any) -> Any:
+        x = torch.nn.functional.max_pool2d(torch.relu(self.first(x)), 3, 2, 1)
+        x = torch.relu(x + self.second(x))
+        return self.last(self.by_channels(x)).mean((2, 3))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_images_between_convolutions_have_channels_last(dynamic: bool) -> None:
+    module = Residual().bfloat16().eval()
+    compiled = torch.compile(module, backend="pdojo", dynamic=dynamic, options={"check": True})
+    torch.compiler.reset()
+    with torch.no_grad():
+        for batch in (2, 3):
+            x = torch.randn(batch, 3, 30, 34).bfloat16()
+            wanted, native = module.float()(x.float()), module.bfloat16()(x).float()
+            error = (compiled(x).float() - wanted).abs().max()
+            assert error <= 2 * (native - wanted).abs().max() + 2**-8
