@@ -15,10 +15,13 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from math import exp, log, prod
 from random import Random
+from typing import Any
 
 from pdojo import build
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.build import Array
+from pdojo.build.channels_last import conv_of_pairs, with_channels_first, with_channels_last
+from pdojo.build.quantising import integer_conv, saturated
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
@@ -259,6 +262,41 @@ def _joined(random: Random) -> KernelOp:
     return build.kernel(f"joined_{rows}x{first}_{second}", [x, y], [build.relu(z)])
 
 
+def _last_conv(random: Random) -> KernelOp:
+    """A convolution of narrow numbers, or by channels, of images with channels last, as models have them."""
+    batch, results, channels, side = _sizes(random, "1..4", "8..300", "8..300", "7..60")
+    taps, stride = random.choice(((1, 1), (3, 1), (3, 1), (3, 2), (5, 1)))
+    dtype, by_channels = random.choice(("f32", "bf16", "u8")), random.random() < 0.4
+    by_channels = by_channels or dtype == "f32"
+    x = build.input("x", dtype, (batch, side, side, channels))
+    shape = (channels, 1, taps, taps) if by_channels else (results, channels, taps, taps)
+    w = build.input("w", "i8" if dtype == "u8" else dtype, shape, const=True)
+    windows: dict[str, Any] = {"stride": stride, "padding": taps // 2, "groups": channels if by_channels else 1}
+    images = with_channels_first(x)
+    if dtype == "u8":
+        sums = integer_conv(images, w, build.constant(7, "u8"), **windows)
+        y = saturated(build.cast(sums, "f32") * 0.01, build.constant(3, "u8"), "u8")
+    else:
+        y = build.relu((build.conv if by_channels else conv_of_pairs)(images, w, **windows))
+    title = f"last_conv_{dtype}_{batch}x{shape[0]}x{channels}x{side}_{taps}x{taps}_by_{stride}"
+    title += "_by_channels" if by_channels else ""
+    numerics = ("contract", "flush", "reassociate") if dtype == "bf16" else None
+    return build.kernel(title, [x, w], [with_channels_last(y)], numerics=numerics)
+
+
+def _narrow(random: Random) -> KernelOp:
+    """A product with constants that are expanded from narrow numbers."""
+    rows, terms, columns = _sizes(random, "1..100", "2..40", "64..2000")
+    group = random.choice((32, 64, 128))
+    x = build.input("x", "f32", (rows, terms * group))
+    w = build.input("w", "i8", (columns, terms * group), const=True)
+    by_group = random.random() < 0.5
+    s = build.input("s", "f32", (columns, terms if by_group else 1), const=True)
+    wide = build.cast(w, "f32") * (build.repeat(s, group, 1) if by_group else s)
+    title = f"narrow_{rows}x{terms * group}x{columns}{f'_by_{group}' if by_group else ''}"
+    return build.kernel(title, [x, w, s], [build.matmul(x, build.transpose(wide))])
+
+
 WRITTEN: tuple[Callable[[Random], KernelOp], ...] = (
     _linear,
     _linear,
@@ -274,6 +312,8 @@ WRITTEN: tuple[Callable[[Random], KernelOp], ...] = (
     _over_axis,
     _attention,
     _joined,
+    _last_conv,
+    _narrow,
 )
 
 

@@ -19,6 +19,7 @@ from pdojo.dialect.view.storage import physical_index, physical_shape
 from pdojo.passes.common.loops import is_copy
 from pdojo.passes.cpu.block_plans import FEW_APART
 from pdojo.passes.cpu.cost_model import alone, start_cycles
+from pdojo.passes.cpu.narrow import is_narrow
 from pdojo.passes.cpu.recurrences import is_running
 from pdojo.passes.cpu.threads import saved
 from pdojo.passes.kind import Finding
@@ -56,6 +57,7 @@ def audit(game: Game) -> list[Finding]:
             share = part * weights[leaf.id] / whole
             if share >= LEAST:
                 found += [*_gathered(game, leaf, share), *_scalar(game, leaf, share), *_pages(game, leaf, share)]
+                found += _widened(game, leaf, share)
     return sorted(found, key=lambda each: -each.share)
 
 
@@ -108,6 +110,9 @@ def _scalar(game: Game, leaf: Leaf, share: float) -> Iterator[Finding]:
     lanes = game.machine.vector_lanes(max((a.array.dtype for a in leaf.accesses), key=byte_width))
     if not lanes or _instances(leaf) < MANY * max(lanes) or _is_recurrent(leaf):
         return
+    if leaf.accumulate is not None and len(leaf.reads) > 1:
+        yield Finding("scalar statement", _place(game, leaf), share, f"{int(_instances(leaf))} products one by one")
+        return
     for scope in leaf.chain:
         whole = all(_stride(game, leaf, access, scope) in WHOLE for access in leaf.accesses)
         if whole and scope.extent >= lanes[0]:
@@ -119,6 +124,14 @@ def _scalar(game: Game, leaf: Leaf, share: float) -> Iterator[Finding]:
 def _is_recurrent(leaf: Leaf) -> bool:
     """True if a statement of the same loop waits for the iteration before."""
     return leaf.parent is not None and any(map(is_running, leaf.parent.leaves))
+
+
+def _widened(game: Game, leaf: Leaf, share: float) -> Iterator[Finding]:
+    """Factors that are bound in a wide type, though they are computed from much narrower constants."""
+    for access in leaf.reads if leaf.accumulate is not None and len(leaf.reads) > 1 else ():
+        if is_narrow(game.program.nest, access.array.name):
+            size = prod(access.array.shape) * byte_width(access.array.dtype)
+            yield Finding("widened constant", _place(game, leaf), share, f"{access.array.name} has {size} bytes")
 
 
 def _serial(game: Game, node: Node, cycles: float, share: float) -> Iterator[Finding]:

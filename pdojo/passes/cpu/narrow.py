@@ -12,7 +12,7 @@ from math import prod
 from pdojo.dialect.affine import Div
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.lanes import Stride, lane_stride
-from pdojo.dialect.view.nest import Access, Array, Leaf, Scope
+from pdojo.dialect.view.nest import Access, Array, Leaf, Nest, Scope
 from pdojo.math.functions import FUNCTIONS
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.contraction import ONCE, arrange_copy, has_terms
@@ -34,7 +34,7 @@ def expand_inside(builder: PassBuilder, identifier: str, depth: int, panel: int)
     The loop over blocks is at `depth`.
     """
     name = builder.leaf(identifier).reads[panel].array.name
-    if not _is_narrow(builder, name):
+    if not is_narrow(builder.nest, name):
         return []
     made: list[str] = []
     builder.transact(lambda: made.extend(_expand(builder, identifier, depth, panel)))
@@ -47,7 +47,7 @@ def expand_sums(builder: PassBuilder) -> None:
         leaf = builder.leaf(identifier)
         if has_terms(leaf) and not builder.is_sealed(leaf):
             for name in {read.array.name for read in leaf.reads}:
-                if _is_narrow(builder, name):
+                if is_narrow(builder.nest, name):
                     builder.transact(lambda i=identifier, name=name: _expand_factor(builder, i, name))
 
 
@@ -58,12 +58,12 @@ def _expand_factor(builder: PassBuilder, identifier: str, name: str) -> None:
     _delete_unread(builder, name)
 
 
-def _is_narrow(builder: PassBuilder, name: str) -> bool:
+def is_narrow(nest: Nest, name: str) -> bool:
     """Whether an array is computed from constants that are much smaller, by few cheap functions of each element."""
-    array = builder.nest.arrays[name]
+    array = nest.arrays[name]
     if not array.buffer.constant or array.intent is not None:
         return False
-    chain = _chain(builder, name)
+    chain = _chain(nest, name)
     sources = {read.array for leaf in chain for read in leaf.reads} - {leaf.output.array for leaf in chain}
     functions = [FUNCTIONS[leaf.function] for leaf in chain if leaf.function is not None]
     is_cheap = len(chain) <= LONGEST and all(each.cycles <= 1 for each in functions)
@@ -72,27 +72,29 @@ def _is_narrow(builder: PassBuilder, name: str) -> bool:
     return 0 < NARROW * sum(map(_size, sources)) <= largest and is_cheap and is_elementwise
 
 
-def _chain(builder: PassBuilder, name: str) -> list[Leaf]:
+def _chain(nest: Nest, name: str) -> list[Leaf]:
     """The statements that compute an array from what stays in memory."""
     found: dict[str, list[Leaf]] = {}
     waiting = [name]
     while waiting:
-        if (each := waiting.pop()) not in found and not _stays(builder, each):
-            found[each] = builder.nest.writers[each]
+        if (each := waiting.pop()) not in found and not _stays(nest, each):
+            found[each] = nest.writers[each]
             waiting += [read.array.name for leaf in found[each] for read in leaf.reads]
     return [leaf for writers in found.values() for leaf in writers]
 
 
-def _stays(builder: PassBuilder, name: str) -> bool:
-    """Whether an array is an argument, or small and computed from such only, so that it stays in memory."""
+def _stays(nest: Nest, name: str) -> bool:
+    """Whether an array stays in memory: an argument, one made of pieces, or a small one that is computed from these."""
+    if any(name not in {read.array.name for read in leaf.reads} for leaf in nest.writers[name][1:]):
+        return True
     waiting, seen = [name], {name}
     while waiting:
-        array = builder.nest.arrays[waiting.pop()]
+        array = nest.arrays[waiting.pop()]
         if array.intent is not None:
             continue
         if _size(array) > SMALL:
             return False
-        read = {each.array.name for leaf in builder.nest.writers[array.name] for each in leaf.reads}
+        read = {each.array.name for leaf in nest.writers[array.name] for each in leaf.reads}
         waiting += read - seen
         seen |= read
     return True
@@ -126,7 +128,7 @@ def _expand(builder: PassBuilder, identifier: str, depth: int, panel: int) -> li
 
 def _part_updates(builder: PassBuilder, name: str) -> None:
     """Give values before and after an update in place arrays of their own."""
-    for leaf in _chain(builder, name):
+    for leaf in _chain(builder.nest, name):
         if leaf.id != builder.nest.writers[leaf.output.array.name][0].id:
             builder.make("rename_array", builder.leaf(leaf.id), "values before an update are inlined, too")
 
@@ -207,4 +209,4 @@ def _computed(builder: PassBuilder, identifier: str) -> int | None:
 def _is_made(builder: PassBuilder, identifier: str, read: Access) -> bool:
     """Whether a statement reads an array that is computed elsewhere, and does not stay."""
     inside = builder.loop(identifier, -1).leaves
-    return not _stays(builder, read.array.name) and not any(leaf.output.array is read.array for leaf in inside)
+    return not _stays(builder.nest, read.array.name) and not any(leaf.output.array is read.array for leaf in inside)
