@@ -132,6 +132,7 @@ def _tile(builder: PassBuilder, identifier: str, plan: BlockPlan) -> None:
     else:
         reorder(builder, identifier, [*plan.outer, plan.columns])
         _lone_row(builder, identifier, depth)
+    builder.transact(lambda: _pairs_outside(builder, identifier, depth + 1))
     why = f"blocks of {plan.height} rows of {plan.vectors} vectors of {plan.lanes} stay in registers"
     before = {other.id for other in builder.nest.leaves}
     pieces = _pieces(builder, identifier, depth, plan, why)
@@ -141,6 +142,18 @@ def _tile(builder: PassBuilder, identifier: str, plan: BlockPlan) -> None:
     _seal(builder, identifier, before, depth)
     if is_flat:
         _rows_first(builder, [*pieces, *_rests(builder, identifier, before)], depth)
+
+
+def _pairs_outside(builder: PassBuilder, identifier: str, rows: int) -> None:
+    """Put loops over two terms of windows that overlap by rows around longer ones; the rows are at the depth `rows`.
+
+    LLVM keeps what two iterations read of such windows in registers, which blocks of results need.
+    """
+    leaf = builder.leaf(identifier)
+    before, terms = leaf.chain[: rows + 1], leaf.chain[rows + 1 :]
+    windows = [e for read in leaf.reads for e in read.index if e.uses(rows)]
+    pairs = [s for s in terms if s.extent == 2 and any(e.uses(s.depth) for e in windows)]
+    reorder(builder, identifier, [s.id for s in (*before, *pairs, *(s for s in terms if s not in pairs))])
 
 
 def _pieces(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan, why: str) -> list[str]:

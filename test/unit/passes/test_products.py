@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pdojo import build
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machines.registry import machine
@@ -81,3 +82,16 @@ def test_sums_whose_order_is_kept_have_blocks() -> None:
     nest = nest_of(make_moves(exact, machine("x86-64-avx512"), "heuristic").after)
     sums = [leaf for leaf in nest.leaves if leaf.accumulate is not None]
     assert all(leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR for leaf in sums)
+
+
+@pytest.mark.parametrize("machine_name", ["x86-64-avx512", "x86-64-zen4"])
+def test_two_terms_of_overlapping_windows_are_no_innermost_loop(machine_name: str) -> None:
+    """LLVM kept the 14 elements that two iterations share in registers: 99 of 203 GFLOP/s."""
+    x, w = build.input("x", "f32", (1, 64, 28, 28)), build.input("w", "f32", (32, 64, 2, 2), const=True)
+    plain = with_alignment(build.kernel("k", [x, w], [build.conv(x, w)]), 64)
+    nest = nest_of(make_moves(plain, machine(machine_name), "heuristic").after)
+    sums = [leaf for leaf in nest.leaves if leaf.accumulate is not None]
+    assert sums
+    for leaf in sums:
+        loops = [s for s in leaf.chain if s.mapping is Mapping.SEQUENTIAL]
+        assert loops[-1].extent == 64
