@@ -86,11 +86,14 @@ def _programs() -> Iterator[str]:
         "models": ("9 ONNX models", "ONNX Runtime"),
     }
     for kind, (title, peers) in kinds.items():
-        for path in sorted((RESULTS / "programs").glob(f"{kind}-2-threads-*.json")):
-            settings, records = read_results(path)
-            day = date.fromisoformat(settings["started"][:10])
-            what = f"{title}; {peers}; {processor_of(settings)}, 2 threads"
-            yield _line(what, day, {record.label: least_ratio(record) for record in records})
+        runs = [read_results(path) for path in (RESULTS / "programs").glob(f"{kind}-2-threads-*.json")]
+        for processor in sorted({str(processor_of(settings)) for settings, _ in runs}):
+            own = [run for run in runs if processor_of(run[0]) == processor]
+            own.sort(key=lambda run: run[0]["started"])
+            # Of a case that was measured several times, the last figure.
+            ratios = {record.label: least_ratio(record) for _, records in own for record in records}
+            day = date.fromisoformat(own[-1][0]["started"][:10])
+            yield _line(f"{title}; {peers}; {processor}, 2 threads", day, ratios)
 
 
 def least_ratio(record: Record) -> float:
