@@ -8,7 +8,7 @@ from typing import Any
 
 from pdojo.build.array import Array, constant, is_whole
 from pdojo.build.contractions import conv, ends_of
-from pdojo.build.pieces import assemble, keep_order, pad
+from pdojo.build.pieces import Piece, assemble, keep_order, pad
 from pdojo.build.shapes import transpose
 
 PAIR = 2
@@ -20,18 +20,22 @@ def channels_last(x: Array, border: Array, ends: Sequence[Sequence[int]], more: 
 
     A copy, unless they are as they should be.
     """
-    rank = x.rank - 2
-    last = transpose(x, (0, *range(2, rank + 2), 1))
+    last = _last(x)
     if not more and not any(chain(*ends)) and is_whole(last):
         return x
     inner = [extent + start + end for extent, (start, end) in zip(x.shape[2:], ends, strict=True)]
     place = [slice(start, start + n) for (start, _), n in zip(ends, x.shape[2:], strict=True)]
     shape = (x.shape[0], *inner, x.shape[1] + more)
-    whole = [(slice(None), *place, slice(0, x.shape[1]))]
-    around = [(slice(None), *rows) for rows in _borders(inner, place)]
-    around += [(slice(None), *place, slice(x.shape[1], None))] if more else []
-    made = assemble(shape, [*((each, border) for each in around), *((each, last) for each in whole)], None)
-    return with_channels_first(keep_order(made))
+    pieces: list[Piece] = [((slice(None), *part), border) for part in _borders(inner, place)]
+    if more:
+        pieces.append(((slice(None), *place, slice(x.shape[1], None)), border))
+    pieces.append(((slice(None), *place, slice(0, x.shape[1])), last))
+    return with_channels_first(keep_order(assemble(shape, pieces, None)))
+
+
+def _last(x: Array) -> Array:
+    """Images [N, C, ...] as [N, ..., C]; a view."""
+    return transpose(x, (0, *range(2, x.rank), 1))
 
 
 def _borders(extents: Sequence[int], place: Sequence[slice]) -> Iterator[tuple[slice, ...]]:
@@ -44,7 +48,7 @@ def _borders(extents: Sequence[int], place: Sequence[slice]) -> Iterator[tuple[s
 
 def with_channels_last(x: Array) -> Array:
     """A copy [N, ..., C] of images [N, C, ...]."""
-    last = transpose(x, (0, *range(2, x.rank), 1))
+    last = _last(x)
     return keep_order(assemble(last.shape, [((), last)], None))
 
 

@@ -183,7 +183,8 @@ class GraphBuilder:
         kind, row, pieces = kind_of(handles), longest_row(handles), _pieces(handles, tensors)
         ranges = index_ranges([each.operand for each in handles])
         indices = frozenset(tensor for definition, tensor in tensors.items() if definition in ranges)
-        copied, single = read_with_channels_last(handles), read_by_windows(handles)
+        copied = read_with_channels_last(handles)
+        single = read_by_windows(handles) if kind is Kind.CONTRACTION else ()
         images = frozenset(tensor for definition, tensor in tensors.items() if definition in copied)
         by_windows = frozenset(tensor for definition, tensor in tensors.items() if definition in single)
         operation = Operation(

@@ -16,9 +16,7 @@ from typing import cast
 
 from pdojo import build
 from pdojo.build.channels_last import with_channels_first, with_channels_last
-from pdojo.build.numbers import storage_of
-from pdojo.build.sizes import greatest
-from pdojo.dialect.functions import byte_width
+from pdojo.build.sizes import bounds_of, greatest
 from pdojo.model.classify import Kind
 from pdojo.model.graph import Graph, Lowered, Operand, Operation, Tensor, Value
 
@@ -139,4 +137,4 @@ def _is_image(tensor: Tensor) -> bool:
 
 
 def _bytes(tensor: Tensor) -> int:
-    return prod(greatest(tensor.shape)) * byte_width(storage_of(tensor.dtype))
+    return bounds_of(tensor.bytes)[1]

@@ -58,7 +58,7 @@ class _Planner:
         self.module = module
         self.given = static
         self.static: dict[Key, torch.Tensor] = {}
-        self.expanded: frozenset[Node] = frozenset()
+        self.expanded: set[Node] = set()
         """Calls with known results that products compute."""
         self.numbers: dict[Node, Any] = {}
         self.regions: dict[int, Region] = {}
@@ -332,7 +332,8 @@ class _Planner:
         if key_of(node) not in self.static:
             return None
         found = expansion(node, self.static, self.numbers)
-        self.expanded |= frozenset() if found is None else found.calls
+        if found is not None:
+            self.expanded |= found.calls
         return found
 
     def _forget_expanded(self) -> None:

@@ -277,3 +277,23 @@ def narrow_factors(builder: PassBuilder, identifier: str) -> None:
     for name in sorted(wide):
         for writer in builder.nest.writers[name]:
             builder.attempt("delete_op", writer, "nobody reads it any more")
+
+
+def split_lanes(builder: PassBuilder, made: list[str], why: str) -> None:
+    """Give each statement of a loop over lanes its own loop."""
+    for each in made[:-1]:
+        array = builder.leaf(each).output.array
+        builder.make("set_location", array.name, why, location="heap")
+        builder.make("materialize_dims", f"{array.name}:{len(array.shape) - 1}", why)
+        builder.make("split_scopes", builder.loop(each, -1), why, after=1)
+
+
+def delete_unread(builder: PassBuilder, name: str) -> None:
+    """Delete the statements that compute an array that nothing reads, and those that only it needed."""
+    if name not in builder.nest.arrays or builder.nest.readers.get(name):
+        return
+    for writer in list(builder.nest.writers.get(name, ())):
+        read = {each.array.name for each in writer.reads if each.array.intent is None}
+        builder.make("delete_op", writer, "nobody reads it any more")
+        for each in sorted(read):
+            delete_unread(builder, each)

@@ -104,7 +104,7 @@ def _gathered(game: Game, leaf: Leaf, share: float) -> Iterator[Finding]:
 
 
 def _scalar(game: Game, leaf: Leaf, share: float) -> Iterator[Finding]:
-    """Statements outside of vectors, though all accesses are whole vectors along one of their loops."""
+    """Products outside of vectors, and other statements whose accesses are whole vectors along one of their loops."""
     if any(s.mapping in (Mapping.VECTOR, Mapping.TENSOR) for s in leaf.chain) or not leaf.reads:
         return
     lanes = game.machine.vector_lanes(max((a.array.dtype for a in leaf.accesses), key=byte_width))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pdojo.dialect.view.nest import Leaf
 from pdojo.math.functions import FUNCTIONS, Signature
 from pdojo.passes.common.builder import PassBuilder
-from pdojo.passes.common.contraction import uses
+from pdojo.passes.common.contraction import delete_unread, split_lanes, uses
 
 
 def is_read_again(leaf: Leaf, panel: int) -> bool:
@@ -25,23 +25,20 @@ def cast_inside(builder: PassBuilder, identifier: str, panel: int) -> list[str]:
         writers = builder.nest.writers.get(read.array.name, ())
         is_along = uses(read, leaf.chain[-1]) and position != panel
         if is_along and len(writers) == 1 and _is_cast(writers[0]) and not read.array.buffer.constant:
-            before = builder.nest.by_id.keys()
-            if builder.transact(lambda k=position: _inline(builder, identifier, k)):
-                return [each.id for each in builder.nest.leaves if each.id not in before]
+            made: list[str] = []
+            builder.transact(lambda k=position, made=made: made.extend(_inline(builder, identifier, k)))
+            return made
     return []
 
 
-def _inline(builder: PassBuilder, identifier: str, position: int) -> None:
-    leaf = builder.leaf(identifier)
+def _inline(builder: PassBuilder, identifier: str, position: int) -> list[str]:
+    leaf, known = builder.leaf(identifier), set(builder.nest.by_id)
     name, why = leaf.reads[position].array.name, "vectors are cast where they are multiplied"
     builder.make("inline_op", leaf, why, input=leaf.inputs.index(leaf.reads[position]))
-    own = builder.leaf(identifier).reads[position].array
-    builder.make("set_location", own.name, why, location="heap")
-    builder.make("materialize_dims", f"{own.name}:{len(own.shape) - 1}", why)
-    builder.make("split_scopes", builder.loop(identifier, -1), why, after=1)
-    if not builder.nest.readers.get(name):
-        for writer in builder.nest.writers[name]:
-            builder.make("delete_op", writer, "nobody reads it any more")
+    made = [each.id for each in builder.nest.leaves if each.id not in known]
+    split_lanes(builder, [*made, identifier], why)
+    delete_unread(builder, name)
+    return made
 
 
 def _is_cast(leaf: Leaf) -> bool:

@@ -21,10 +21,10 @@ def bind_temporaries(builder: PassBuilder) -> None:
     for name in list(builder.temporaries()):
         writers = builder.nest.writers[name]
         read = {access.array for leaf in writers for access in leaf.reads if access.array.name != name}
-        if _size(builder.nest.arrays[name]) <= max(SMALL, LARGEST * sum(map(_size, read))):
+        if size_of(builder.nest.arrays[name]) <= max(SMALL, LARGEST * sum(map(size_of, read))):
             builder.attempt("bind_array", name, "it depends on constants only")
 
 
-def _size(array: Array) -> int:
+def size_of(array: Array) -> int:
     """Bytes of an array."""
     return prod(array.shape) * byte_width(array.dtype)

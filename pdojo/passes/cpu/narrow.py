@@ -7,25 +7,22 @@ of it where few blocks of rows share them, else a panel.
 
 from __future__ import annotations
 
-from math import prod
-
 from pdojo.dialect.affine import Div
-from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.lanes import Stride, lane_stride
-from pdojo.dialect.view.nest import Access, Array, Leaf, Nest, Scope
+from pdojo.dialect.view.nest import Access, Leaf, Nest, Scope
 from pdojo.math.functions import FUNCTIONS
 from pdojo.passes.common.builder import PassBuilder
-from pdojo.passes.common.contraction import ONCE, arrange_copy, has_terms
-from pdojo.passes.cpu.constants import SMALL
+from pdojo.passes.common.contraction import ONCE, arrange_copy, delete_unread, has_terms, split_lanes
+from pdojo.passes.cpu.constants import SMALL, size_of
 from pdojo.passes.cpu.squares import copy_squares
 
 NARROW = 2
 """Least size of an array, as a multiple of the constants that it is computed from, that is expanded in blocks."""
 LONGEST = 8
 """Most statements of an expansion."""
-WHY = "narrow constants are expanded where they are used"
 FEW = 2
 """Greatest number of blocks of rows that each expand the vectors of a panel."""
+WHY = "narrow constants are expanded where they are used"
 
 
 def expand_inside(builder: PassBuilder, identifier: str, depth: int, panel: int) -> list[str]:
@@ -54,8 +51,8 @@ def expand_sums(builder: PassBuilder) -> None:
 def _expand_factor(builder: PassBuilder, identifier: str, name: str) -> None:
     _part_updates(builder, name)
     made = _inlined(builder, [identifier])
-    _split(builder, made)
-    _delete_unread(builder, name)
+    split_lanes(builder, made, WHY)
+    delete_unread(builder, name)
 
 
 def is_narrow(nest: Nest, name: str) -> bool:
@@ -68,8 +65,8 @@ def is_narrow(nest: Nest, name: str) -> bool:
     functions = [FUNCTIONS[leaf.function] for leaf in chain if leaf.function is not None]
     is_cheap = len(chain) <= LONGEST and all(each.cycles <= 1 for each in functions)
     is_elementwise = all(leaf.accumulate is None for leaf in chain)
-    largest = max((_size(leaf.output.array) for leaf in chain), default=0)
-    return 0 < NARROW * sum(map(_size, sources)) <= largest and is_cheap and is_elementwise
+    largest = max((size_of(leaf.output.array) for leaf in chain), default=0)
+    return 0 < NARROW * sum(map(size_of, sources)) <= largest and is_cheap and is_elementwise
 
 
 def _chain(nest: Nest, name: str) -> list[Leaf]:
@@ -92,17 +89,12 @@ def _stays(nest: Nest, name: str) -> bool:
         array = nest.arrays[waiting.pop()]
         if array.intent is not None:
             continue
-        if _size(array) > SMALL:
+        if size_of(array) > SMALL:
             return False
         read = {each.array.name for leaf in nest.writers[array.name] for each in leaf.reads}
         waiting += read - seen
         seen |= read
     return True
-
-
-def _size(array: Array) -> int:
-    """Bytes of an array."""
-    return prod(array.shape) * byte_width(array.dtype)
 
 
 def _expand(builder: PassBuilder, identifier: str, depth: int, panel: int) -> list[str]:
@@ -121,8 +113,8 @@ def _expand(builder: PassBuilder, identifier: str, depth: int, panel: int) -> li
     for each in made:
         for name in [read.array.name for read in builder.leaf(each).reads if not _is_along(builder, each, read)]:
             _pack(builder, each, name)
-    _split(builder, made)
-    _delete_unread(builder, unread)
+    split_lanes(builder, made, WHY)
+    delete_unread(builder, unread)
     return made
 
 
@@ -141,15 +133,6 @@ def _inlined(builder: PassBuilder, made: list[str]) -> list[str]:
             builder.make("inline_op", builder.leaf(each), WHY, input=read)
             made += [leaf.id for leaf in builder.nest.leaves if leaf.id not in known]
     return sorted(made, key=lambda each: builder.leaf(each).order)
-
-
-def _split(builder: PassBuilder, made: list[str]) -> None:
-    """Give each statement of a loop over lanes its own loop."""
-    for each in made[:-1]:
-        array = builder.leaf(each).output.array
-        builder.make("set_location", array.name, WHY, location="heap")
-        builder.make("materialize_dims", f"{array.name}:{len(array.shape) - 1}", WHY)
-        builder.make("split_scopes", builder.loop(each, -1), WHY, after=1)
 
 
 def _division(builder: PassBuilder, made: list[str]) -> tuple[Scope, int] | None:
@@ -187,17 +170,6 @@ def _pack(builder: PassBuilder, identifier: str, name: str) -> None:
     builder.attempt("vectorize", writer.chain[-1], "the lanes of a vector")
     copy_squares(builder, writer.id)
     builder.make("bind_array", name, ONCE)
-
-
-def _delete_unread(builder: PassBuilder, name: str) -> None:
-    """Delete the statements that compute an array that nothing reads, and those that only it needed."""
-    if name not in builder.nest.arrays or builder.nest.readers.get(name):
-        return
-    for writer in list(builder.nest.writers.get(name, ())):
-        read = {each.array.name for each in writer.reads if each.array.intent is None}
-        builder.make("delete_op", writer, "nobody reads it any more")
-        for each in sorted(read):
-            _delete_unread(builder, each)
 
 
 def _computed(builder: PassBuilder, identifier: str) -> int | None:
