@@ -16,7 +16,7 @@ from random import Random
 from benchmarks.work import Work, work_of
 from pdojo.kernels import workload
 
-SEED = 20261127
+SEED = 20261130
 OPERATIONS = (100_000, 2_000_000_000)
 """Least and most operations of a workload."""
 BYTES = (64 << 10, 256 << 20)

@@ -19,7 +19,7 @@ def test_the_shapes_are_those_of_the_seed() -> None:
     command = [sys.executable, "-m", "benchmarks.held"]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert printed == FILE.read_text(encoding="utf-8")
-    assert SEED == 20261127
+    assert SEED == 20261130
 
 
 def test_shapes_are_distinct() -> None:
