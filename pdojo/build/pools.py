@@ -55,7 +55,8 @@ def pool(
     """The accumulation `max`, `min`, `+` or `*` of every window; padding is neutral.
 
     Shapes: `x` [N, C, *spatial], `size` for the spatial axes; the result is [N, C, *places]. `stride` None is `size`.
-    In ceil mode the last windows may reach beyond the padding, but start in the image or in the padding before it.
+    In ceil mode the last windows may reach beyond the padding, but start in the image or in the padding before it; a
+    window may be longer than the image by less than the stride.
 
     >>> from pdojo import build
     >>> build.pool("max", build.input("x", "f32", (2, 4, 9, 9)), (3, 3), stride=2, padding=1)
@@ -245,9 +246,9 @@ def _axes(
     for extent, k, s, d, (before, after) in rows:
         reach = d * (k - 1) + 1
         rest = extent + before + after - reach
-        if rest < 0:
-            raise UsageError(f"a window of {reach} elements does not fit an axis of {extent + before + after}")
         places = (-(-rest // s) if ceil else rest // s) + 1
+        if places < 1:
+            raise UsageError(f"a window of {reach} elements does not fit an axis of {extent + before + after}")
         if (places - 1) * s >= extent + before:
             places -= 1
         found.append(_Axis(extent, k, s, d, reach, before, after, places))

@@ -101,8 +101,16 @@ def _of_weights(
 
 
 def _float_gemm(node: Node, weights: Array) -> Array:
-    found = build.matmul(node.array(0), build.transpose(weights) if node.attribute("transB", 0) else weights)
-    return found + node.array(4) if node.given(4) else found
+    return _plus(node, 4, build.matmul(node.array(0), _of_gemm(node, weights)))
+
+
+def _of_gemm(node: Node, weights: Array) -> Array:
+    return build.transpose(weights) if node.attribute("transB", 0) else weights
+
+
+def _plus(node: Node, operand: int, found: Array) -> Array:
+    """The result plus an operand, if there is one."""
+    return found + node.array(operand) if node.given(operand) else found
 
 
 def _is_single(value: Operand | None) -> bool:
@@ -152,10 +160,8 @@ def _matmul(node: Node) -> Array:
 
 def _gemm(node: Node) -> Array:
     zero, zeros = _zeros(node)
-    weights = node.array(3)
-    weights = build.transpose(weights) if node.attribute("transB", 0) else weights
-    found = _scaled(node, quantising.integer_matmul(node.array(0), weights, zero, zeros), -1)
-    return found + node.array(6) if node.given(6) else found
+    sums = quantising.integer_matmul(node.array(0), _of_gemm(node, node.array(3)), zero, zeros)
+    return _plus(node, 6, _scaled(node, sums, -1))
 
 
 _AXES: dict[str, Callable[[Mapping[str, Any], int], int | None]] = {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pdojo.dialect.affine import var
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.flow.coverage import common_depth
 from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Scope
@@ -21,6 +23,8 @@ class LiveRange:
     """The last one."""
     scope: Scope | None
     """The innermost scope around all uses; None for the whole kernel."""
+    is_private: bool
+    """Whether each iteration of the scope has elements of its own, so that no value is left for the next one."""
 
     @property
     def carried(self) -> bool:
@@ -31,10 +35,13 @@ class LiveRange:
     def span(self) -> tuple[int, int]:
         """The orders of the first and the last statement between which other buffers cannot use the memory.
 
-        All statements of the scope around the uses are between them, because its next iteration may need the values.
+        All statements of the scope around the uses are between them if its next iteration may need the values.
         """
         if self.scope is None:
             return self.first.order, self.last.order
+        if self.is_private:
+            depth = self.scope.depth + 1
+            return _within(self.first, depth)[0].order, _within(self.last, depth)[-1].order
         leaves = self.scope.leaves
         return leaves[0].order, leaves[-1].order
 
@@ -57,4 +64,16 @@ def _live_range(nest: Nest, buffer: Buffer) -> LiveRange | None:
     if not leaves:
         return None
     depth = common_depth(leaves)
-    return LiveRange(buffer, leaves[0], leaves[-1], leaves[0].chain[depth - 1] if depth else None)
+    scope = leaves[0].chain[depth - 1] if depth else None
+    return LiveRange(buffer, leaves[0], leaves[-1], scope, scope is not None and _is_private(nest, buffer, scope))
+
+
+def _is_private(nest: Nest, buffer: Buffer, scope: Scope) -> bool:
+    """Whether one dimension of all accesses is the iteration of a scope around them."""
+    first, *others = ([e == var(scope.depth) for e in access.index] for _, access in accesses_of(nest, buffer))
+    return any(map(all, zip(first, *others, strict=False)))
+
+
+def _within(leaf: Leaf, depth: int) -> Sequence[Leaf]:
+    """The statements of the scope at a depth around a statement; the statement if there is none."""
+    return leaf.chain[depth].leaves if depth < len(leaf.chain) else (leaf,)

@@ -275,8 +275,7 @@ def narrow_factors(builder: PassBuilder, identifier: str) -> None:
     for position in (0, 1):
         builder.make("inline_op", builder.leaf(identifier), "the instruction takes narrow numbers", input=position)
     for name in sorted(wide):
-        for writer in builder.nest.writers[name]:
-            builder.attempt("delete_op", writer, "nobody reads it any more")
+        delete_unread(builder, name)
 
 
 def split_lanes(builder: PassBuilder, made: list[str], why: str) -> None:
@@ -289,11 +288,12 @@ def split_lanes(builder: PassBuilder, made: list[str], why: str) -> None:
 
 
 def delete_unread(builder: PassBuilder, name: str) -> None:
-    """Delete the statements that compute an array that nothing reads, and those that only it needed."""
-    if name not in builder.nest.arrays or builder.nest.readers.get(name):
+    """Delete the statements that compute a temporary that nothing reads, and those that only it needed."""
+    array = builder.nest.arrays.get(name)
+    if array is None or array.intent is not None or builder.nest.readers.get(name):
         return
     for writer in list(builder.nest.writers.get(name, ())):
-        read = {each.array.name for each in writer.reads if each.array.intent is None}
+        read = {each.array.name for each in writer.reads}
         builder.make("delete_op", writer, "nobody reads it any more")
         for each in sorted(read):
             delete_unread(builder, each)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pdojo.dialect.view.nest import Access
+from math import isfinite
+
+from pdojo.dialect.view.nest import Access, Constant
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.transforms.common.declaring import fresh_name
 
@@ -15,6 +17,8 @@ def share_reciprocals(builder: PassBuilder) -> None:
     for identifier in [leaf.id for leaf in builder.nest.leaves if leaf.function == "arith.divf"]:
         leaf = builder.leaf(identifier)
         divisor = leaf.inputs[1]
+        if isinstance(divisor, Constant) and divisor.value and isfinite(divisor.value):
+            builder.transact(lambda i=identifier, c=divisor: _multiply(builder, i, c))
         if not isinstance(divisor, Access):
             continue
         used = {depth for expression in divisor.index for depth in expression.variables()}
@@ -27,6 +31,15 @@ def share_reciprocals(builder: PassBuilder) -> None:
                 builder.transact(lambda depth=depth, i=identifier: _share(builder, i, depth))
                 for depth in range(leaf.depth)
             )
+
+
+def _multiply(builder: PassBuilder, identifier: str, divisor: Constant) -> None:
+    """Compute the reciprocal of a number before the first nest."""
+    why = "one division for all values that are divided by a number"
+    name = fresh_name(builder.nest.arrays, "inverse")
+    text, declared = f"{name}[] = 1 / {divisor.value!r}", f"{name} {divisor.dtype} [] heap"
+    builder.make("insert_op", builder.nest.children[0], why, text=text, declare=declared)
+    builder.make("reciprocal", builder.leaf(identifier), why, array=name)
 
 
 def _share(builder: PassBuilder, identifier: str, depth: int) -> None:

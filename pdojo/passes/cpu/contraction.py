@@ -37,6 +37,7 @@ from pdojo.passes.common.contraction import (
 )
 from pdojo.passes.common.dimensions import loop_variable
 from pdojo.passes.common.loops import is_copy, reorder, tile
+from pdojo.passes.common.siblings import fuse_siblings
 from pdojo.passes.cpu.audit import slow_part
 from pdojo.passes.cpu.block_plans import (
     WORTH_PACKING,
@@ -138,10 +139,13 @@ def _tile(builder: PassBuilder, identifier: str, plan: BlockPlan) -> None:
     pieces = _pieces(builder, identifier, depth, plan, why)
     is_flat = plan.rows is not None and _is_flat(builder, identifier, plan)
     for piece in pieces:
-        _columns(builder, piece, depth, plan, why, whole=is_flat)
+        _columns(builder, piece, depth, plan, why, whole=is_flat, even=is_flat and len(pieces) > 1)
     _seal(builder, identifier, before, depth)
     if is_flat:
         _rows_first(builder, [*pieces, *_rests(builder, identifier, before)], depth)
+        for piece in pieces[1:]:
+            first, second = (builder.loop(each, depth).id for each in (identifier, piece))
+            fuse_siblings(builder, first, second, "whole rows of results are stored, with the rest of their columns")
 
 
 def _pairs_outside(builder: PassBuilder, identifier: str, rows: int) -> None:
@@ -251,10 +255,13 @@ def _cut_tiles(builder: PassBuilder, identifier: str, depth: int, sizes: Sequenc
     return pieces
 
 
-def _columns(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan, why: str, *, whole: bool) -> None:
+def _columns(
+    builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan, why: str, *, whole: bool, even: bool
+) -> None:
     """Tile one piece of the columns: [outer, columns, rows] to [outer, panels, rows, vectors, lanes]; then its rows.
 
-    The panels are packed one by one, or all before the first one is used if `whole`.
+    The panels are packed one by one, or all before the first one is used if `whole`. Blocks of few columns have more
+    rows, unless `even`.
     """
     columns, height = builder.loop(identifier, depth), plan.height
     vectors, is_open = _vectors_of(columns, plan), run_time_extent(columns) is not None
@@ -263,7 +270,7 @@ def _columns(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan,
     if tiled:
         builder.make("tile_scope", columns, why, size=width)
     # A plan that leaves half of the registers free found taller blocks no better.
-    is_tall = 2 * height > tallest(builder.game.machine, plan.vectors, masked=False)
+    is_tall = not even and 2 * height > tallest(builder.game.machine, plan.vectors, masked=False)
     if is_tall and (vectors != plan.vectors or not is_whole(columns, plan.lanes)):
         height = tallest(builder.game.machine, vectors, masked=not is_whole(columns, plan.lanes))
     inner = depth + tiled

@@ -13,6 +13,8 @@ from pdojo.passes.common.contraction import spatial_loops
 
 MOST_STATEMENTS = 24
 """Greatest number of statements that join a contraction: each is repeated for every vector of a block."""
+INSTRUCTIONS = frozenset({"arith.divf", "math.sqrt"})
+"""Functions that are one slow instruction, which takes no registers from the block."""
 
 
 def absorb_epilogue(builder: PassBuilder, identifier: str) -> None:
@@ -106,9 +108,13 @@ def _statement(leaf: Leaf, nest: Scope, depth: int) -> Leaf | None:
             return None
         loops.append(inner)
         inner = inner.children[0]
-    cheap = inner.function is None or FUNCTIONS[inner.function].cycles <= 1
     alike = [s.extent for s in loops] == [s.extent for s in leaf.chain[:depth]]
-    return inner if alike and cheap and inner.accumulate is None else None
+    return inner if alike and _is_cheap(inner) and inner.accumulate is None else None
+
+
+def _is_cheap(leaf: Leaf) -> bool:
+    """True if a statement is one instruction, or few."""
+    return leaf.function is None or FUNCTIONS[leaf.function].cycles <= 1 or leaf.function in INSTRUCTIONS
 
 
 def _elementwise(leaf: Leaf, nest: Scope, depth: int) -> Leaf | None:

@@ -15,6 +15,7 @@ from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.dimensions import Dimension, indices, spread
 from pdojo.passes.common.loops import reorder
 from pdojo.passes.common.sums import part_sum
+from pdojo.passes.cpu.squares import runs_along
 from pdojo.passes.cpu.threads import EVEN, balance, costs_threads, small
 from pdojo.passes.cpu.vectors import ACCUMULATORS, is_vector_loop
 
@@ -189,6 +190,39 @@ def _recompute(builder: PassBuilder) -> None:
             _kept(builder, name) > builder.game.machine.private_cache // 2 or _is_summed_in_parts(builder, name)
         ):
             builder.transact(lambda leaf=leaf, name=name: recompute(builder, leaf, name))
+
+
+def inline_products(builder: PassBuilder) -> None:
+    """Contract sums of products that another nest computes for them alone, element by element."""
+    for identifier in [leaf.id for leaf in builder.nest.leaves if leaf.accumulate is not None]:
+        product = _only_product(builder, builder.leaf(identifier))
+        if product is not None:
+            builder.transact(lambda i=identifier, leaf=product: _inline_product(builder, i, leaf))
+
+
+def _only_product(builder: PassBuilder, leaf: Leaf) -> Leaf | None:
+    """The product that a statement in another nest adds up, each element once, and nothing else reads; else None.
+
+    Sums of columns stay apart if a nest computes a factor row by row: they are computed beside it.
+    """
+    if leaf.function is not None or len(leaf.reads) != 1:
+        return None
+    name = leaf.reads[0].array.name
+    writers = builder.nest.writers.get(name, [])
+    if len(writers) != 1 or len(builder.nest.readers[name]) > 1 or writers[0].chain[0] is leaf.chain[0]:
+        return None
+    (writer,) = writers
+    is_product = writer.function == "arith.mulf" and writer.accumulate is None
+    computed = any(builder.nest.writers.get(factor.array.name) for factor in writer.reads)
+    if computed and not runs_along(leaf.reads[0], leaf.chain[-1]):
+        return None
+    once = prod(leaf.extents) <= prod(writer.extents)
+    return writer if is_product and once and writer.output.array.buffer.op is not None else None
+
+
+def _inline_product(builder: PassBuilder, identifier: str, product: Leaf) -> bool:
+    recompute(builder, product, product.output.array.name)
+    return builder.attempt("contract", builder.leaf(identifier), "a fused multiply-add is one instruction")
 
 
 def _is_summed_in_parts(builder: PassBuilder, name: str) -> bool:

@@ -21,7 +21,7 @@ from pdojo.passes.cpu.columns import join_terms, sum_columns
 from pdojo.passes.cpu.constants import bind_temporaries
 from pdojo.passes.cpu.contraction import tile_contractions
 from pdojo.passes.cpu.dots import use_dot_units
-from pdojo.passes.cpu.fusion import fuse_outer
+from pdojo.passes.cpu.fusion import fuse_outer, inline_products
 from pdojo.passes.cpu.narrow import expand_sums
 from pdojo.passes.cpu.panels import panel_columns
 from pdojo.passes.cpu.recurrences import join_recurrences
@@ -34,6 +34,7 @@ from pdojo.passes.cpu.windows import part_windows
 
 def heuristic(builder: PassBuilder) -> None:
     """Tune for a CPU by general rules; no kernel gets special treatment."""
+    inline_products(builder)
     builder.exhaust(lambda: builder.nest.leaves, "contract", "a fused multiply-add is one instruction")
     builder.exhaust(lambda: builder.nest.leaves, "approximate", "a shorter form of the function has fewer instructions")
     unfold(builder)

@@ -92,13 +92,18 @@ def _share(builder: PassBuilder, nest: Scope, threads: int) -> None:
     """Try the balanced loops around the whole nest, then those of each part of the nest, then the other loops."""
     # A loop must have enough work for each start of the threads.
     worth = [s for s in perfect(nest) if _is_worth_starting(builder, s)]
-    cost = {s.id: _cycles(builder, s, threads, min(balance(s.extent, threads), EVEN)) for s in worth}
+    # By itself, an inner loop may seem to run in the cache.
+    serial = _serial(builder, nest)
+    cost = {s.id: _cycles(builder, s, threads, min(balance(s.extent, threads), EVEN), serial) for s in worth}
     loops = sorted(worth, key=lambda s: (cost[s.id], s.depth))
     children = [s for s in perfect(nest)[-1].children if isinstance(s, Scope)]
     inside = [s.id for s in children if _is_worth_starting(builder, s)]
     # A loop with fewer starts may be faster than one that balances better.
     best = min((cost[s.id] for s in loops if balance(s.extent, threads) >= EVEN), default=0.0)
-    best = best or sum(_cycles(builder, s, threads, EVEN) if s.id in inside else _serial(builder, s) for s in children)
+    best = best or sum(
+        _cycles(builder, s, threads, EVEN, _serial(builder, s)) if s.id in inside else _serial(builder, s)
+        for s in children
+    )
     even = [s for s in loops if balance(s.extent, threads) >= EVEN or cost[s.id] <= best]
     if any(builder.attempt("parallelize", loop, _why(loop, threads)) for loop in even):
         return
@@ -112,10 +117,10 @@ def _share(builder: PassBuilder, nest: Scope, threads: int) -> None:
         any(builder.attempt("parallelize", loop, _why(loop, threads)) for loop in useful)
 
 
-def _cycles(builder: PassBuilder, scope: Scope, threads: int, balanced: float) -> float:
-    """Cycles of all runs of a scope that threads share with this balance, with all starts of the threads."""
+def _cycles(builder: PassBuilder, scope: Scope, threads: int, balanced: float, serial: float) -> float:
+    """Cycles of all runs of a scope, `serial` on one thread, shared with this balance, with all starts of threads."""
     runs = prod(loop.extent for loop in scope.chain[: scope.depth])
-    return _serial(builder, scope) / (threads * balanced) + runs * start_cycles(builder.game.machine)
+    return serial / (threads * balanced) + runs * start_cycles(builder.game.machine)
 
 
 def _serial(builder: PassBuilder, scope: Scope) -> float:

@@ -8,13 +8,13 @@ from math import prod
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.flow.coverage import common_depth
 from pdojo.dialect.rules.lanes import Stride, lane_stride, linear_address
-from pdojo.dialect.view.nest import Leaf, Node, Scope, fact
+from pdojo.dialect.view.nest import Leaf, Scope, fact
 from pdojo.dialect.view.nodes import is_whole, run_time_extent
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.dimensions import indexed_by
+from pdojo.passes.common.siblings import fuse_siblings
 from pdojo.passes.cpu.squares import square_lanes, use_lines
 from pdojo.passes.cpu.threads import costs_threads
-from pdojo.transforms.structure.siblings import are_tied
 
 ACCUMULATORS = 2
 """Vectors per iteration of a loop: independent accumulators hide the latency of additions.
@@ -302,7 +302,7 @@ def _fuse_vector_loops(builder: PassBuilder) -> None:
         question = first.id, second.id, *(node.id for node in builder.nest.siblings(first))
         if question in failed:
             return False
-        if _fuse_pair(builder, first.id, second.id):
+        if fuse_siblings(builder, first.id, second.id, "values that the next statement needs stay in registers"):
             return True
         failed.add(question)
         return False
@@ -341,53 +341,6 @@ def _flows(first: Scope, second: Scope) -> bool:
 def _arrays(scope: Scope) -> set[str]:
     """Names of the arrays that a scope accesses."""
     return fact(scope.facts, "arrays", lambda: {access.array.name for leaf in scope.leaves for access in leaf.accesses})
-
-
-def _fuse_pair(builder: PassBuilder, first: str, second: str) -> bool:
-    """Bring two siblings together and fuse them, or change nothing."""
-    why = "values that the next statement needs stay in registers"
-    one, other = builder.find_scope(first), builder.find_scope(second)
-    if one is not None and other is not None and builder.nest.next_sibling(one) is other:
-        return builder.attempt("join_scopes", one, why)
-    if one is None or other is None or not _may_meet(builder, one, other):
-        return False
-    return builder.transact(
-        lambda: _bring_together(builder, first, second) and builder.attempt("join_scopes", f"%{first}", why)
-    )
-
-
-def _may_meet(builder: PassBuilder, first: Scope, second: Scope) -> bool:
-    """False if `_bring_together` certainly fails, because a node is tied to the second loop and to one before it."""
-    program = builder.game.program
-    nodes = builder.nest.siblings(first)[first.position : second.position]
-    return not any(
-        are_tied(program, node, second) and any(are_tied(program, before, node) for before in nodes[:number])
-        for number, node in enumerate(nodes)
-    )
-
-
-def _bring_together(builder: PassBuilder, first: str, second: str) -> bool:
-    """Move `second` up to `first`, and its dependences above `first` if legal."""
-    while True:
-        one, other = builder.find_scope(first), builder.find_scope(second)
-        if one is None or other is None or other.position <= one.position:
-            return False
-        if other.position == one.position + 1:
-            return True
-        between = builder.nest.siblings(other)[other.position - 1]
-        if builder.attempt("swap_nodes", between, "out of the way of a fusion"):
-            continue
-        if not _move_above(builder, between, one.position):
-            return False
-
-
-def _move_above(builder: PassBuilder, node: Node, position: int) -> bool:
-    identifier = node.id
-    while (current := builder.nest.by_id[identifier]).position > position:
-        before = builder.nest.siblings(current)[current.position - 1]
-        if not builder.attempt("swap_nodes", before, "out of the way of a fusion"):
-            return False
-    return True
 
 
 def part_temporaries(builder: PassBuilder) -> None:

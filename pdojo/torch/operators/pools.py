@@ -90,10 +90,6 @@ def avg_pool(
 ) -> Array:
     """The mean of every window, or its sum divided by a given number."""
     windows = _windows(call, kernel_size, stride, padding, ceil=ceil_mode, count_padding=count_include_pad)
-    if ceil_mode:
-        # A window that is longer than the image ends with it.
-        sides = zip(windows["size"], x.shape[-_rank(call) :], windows["padding"], strict=True)
-        windows["size"] = [min(k, n + 2 * p) for k, n, p in sides]
     return build.reshape(build.avg_pool(_batched(call, x), divisor=divisor_override, **windows), call.shape)
 
 
