@@ -82,6 +82,7 @@ _WINDOWS = (
     call("max", array("2 3 3 8"), (2, 4), stride=(3, 4), padding=[(1, 1), (2, 2)], ceil=True),
     call("+", array("2 3 6 7"), (3, 2), stride=(2, 3), padding=[(1, 0), (0, 1)], ceil=True),
     call("max", array("1 2 6"), (3,), stride=1, padding=1, dilation=2, types=("u8", "f32")),
+    call("max", array("2 3 4 5"), (6, 7), stride=(4, 3), ceil=True),
 )
 
 
@@ -109,6 +110,8 @@ _MEANS = (
     call(array("2 1 1 1"), (1, 1)),
     call(array("2 3 3 8"), (2, 4), stride=(3, 4), padding=[(1, 1), (2, 2)], ceil=True),
     call(array("2 3 3 8"), (2, 4), stride=(3, 4), padding=[(1, 1), (2, 2)], ceil=True, count_padding=False),
+    call(array("2 3 4 5"), (6, 7), stride=(4, 3), ceil=True),
+    call(array("2 3 4 5"), (7, 8), stride=4, padding=(1, 1), ceil=True, count_padding=False),
 )
 
 

@@ -205,11 +205,11 @@ def _only_product(builder: PassBuilder, leaf: Leaf) -> Leaf | None:
 
     Sums of columns stay apart if a nest computes a factor row by row: they are computed beside it.
     """
-    if leaf.function is not None or len(leaf.reads) != 1:
+    if leaf.function is not None or len(leaf.reads) != 1 or not leaf.chain:
         return None
     name = leaf.reads[0].array.name
     writers = builder.nest.writers.get(name, [])
-    if len(writers) != 1 or len(builder.nest.readers[name]) > 1 or writers[0].chain[0] is leaf.chain[0]:
+    if len(writers) != 1 or len(builder.nest.readers[name]) > 1 or writers[0].chain[:1] == leaf.chain[:1]:
         return None
     (writer,) = writers
     is_product = writer.function == "arith.mulf" and writer.accumulate is None

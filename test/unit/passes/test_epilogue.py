@@ -27,6 +27,8 @@ def kernel(behind: Callable[[Array, Array], Array]) -> KernelOp:
 FUSED: dict[str, Callable[[Array, Array], Array]] = {
     "bias": lambda total, r: total + r,
     "residual, activation": lambda total, r: build.relu(total + r),
+    "quotient": lambda total, r: (total + r) / 3,
+    "root": lambda total, r: build.sqrt(abs(total + r)),
     "hard swish": lambda total, r: (total + r) * build.clip(total + r + 3, 0, 6) * 0.16666667,
 }
 APART: dict[str, Callable[[Array, Array], Array]] = {

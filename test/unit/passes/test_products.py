@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from pdojo import build
 from pdojo.dialect.assumptions import with_alignment
-from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.rules.lanes import Stride, lane_stride
+from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Leaf, Nest
 from pdojo.kernels import workload
@@ -97,3 +103,66 @@ def test_two_terms_of_windows_that_overlap_by_rows_are_no_innermost_loop() -> No
         assert rows
         expressions = [e for read in leaf.reads for e in read.index if e.uses(inner.depth)]
         assert not any(e.uses(row.depth) for e in expressions for row in rows)
+
+
+def drawn(kernel: KernelOp) -> dict[str, NDArray[Any]]:
+    """Random inputs of a kernel."""
+    random = np.random.default_rng(0)
+    inputs = (b for b in nest_of(kernel).buffers if b.intent is Intent.IN)
+    return {b.names[0]: random.normal(size=b.shape).astype(np.float32) for b in inputs}
+
+
+APART = """
+kernel k(x, w) -> (y)
+x f32 [2, 5, 40, 48] heap
+w f32 [5] heap
+y f32 [2, 40, 48] heap
+p f32 [2, 5, 40, 48] heap
+
+2 5 40 48 p[{0},{1},{2},{3}] = x[{0},{1},{2},{3}] * w[{1}]
+2 40 48
+| y[{0},{1},{2}] = 0
+| 5 y[{0},{1},{2}] += p[{0},{3},{1},{2}]
+"""
+
+
+@pytest.mark.parametrize("permits", [True, False])
+def test_sums_take_products_of_other_nests(permits: bool) -> None:
+    text = APART.replace("-> (y)", "-> (y)\nnumerics " + ("contract" if permits else "none"))
+    (kernel,) = parse_notation(text)
+    program = make_moves(kernel, machine("x86-64-avx512"), "heuristic").after
+    nest = nest_of(program)
+    sums = [leaf for leaf in nest.leaves if leaf.accumulate is not None and leaf.output.array.name.startswith("y")]
+    assert {leaf.contracted for leaf in sums} == {permits}
+    assert not permits or not nest.writers.get("p")
+    inputs = drawn(kernel)
+    assert np.allclose(interpret(program, inputs)["y"], interpret(kernel, inputs)["y"], rtol=1e-5, atol=1e-5)
+
+
+def test_sums_of_one_number_stay() -> None:
+    (kernel,) = parse_notation(
+        "kernel k(x) -> (y)\nx f32 [1] heap\ny f32 [1] heap\np f32 [] heap\n\n"
+        "y[0] = 0\np[] = x[0] * x[0]\ny[0] += p[]\n"
+    )
+    program = make_moves(kernel, machine("x86-64-avx512"), "heuristic").after
+    assert interpret(program, {"x": np.full(1, 3, np.float32)})["y"] == 9
+
+
+def test_rows_of_short_sums_are_stored_whole() -> None:
+    """One nest has the whole panels and the rests of the columns: each row's pages are visited once."""
+    nest = tuned("matmul:2929x2x1800")
+    stores = [leaf.chain[0] for leaf in nest.leaves if leaf.output.array.name == "c"]
+    blocks = max(stores, key=lambda scope: scope.extent)
+    assert stores.count(blocks) == 3
+
+
+def test_numbers_that_divide_are_inverted_once() -> None:
+    (kernel,) = parse_notation(
+        "kernel k(x) -> (y)\nnumerics reciprocal\nx f32 [40, 48] heap\ny f32 [40, 48] heap\n\n"
+        "40 48 y[{0},{1}] = x[{0},{1}] / 5\n"
+    )
+    program = make_moves(kernel, machine("x86-64-avx512"), "heuristic").after
+    divisions = [leaf for leaf in nest_of(program).leaves if leaf.function == "arith.divf"]
+    assert [leaf.extents for leaf in divisions] == [()]
+    inputs = drawn(kernel)
+    assert np.allclose(interpret(program, inputs)["y"], interpret(kernel, inputs)["y"], rtol=1e-6)
