@@ -10,7 +10,8 @@ from pdojo.build.contractions import contract, conv, conv_transpose
 from pdojo.build.pieces import assemble, pad
 from pdojo.build.policy import accumulated_wide
 from pdojo.build.reductions import sum
-from pdojo.build.shapes import reshape, windows
+from pdojo.build.shapes import flip, reshape, transpose, windows
+from pdojo.build.winograd import conv_winograd, pays
 from pdojo.dialect.affine import var
 
 Numbers = Sequence[int]
@@ -26,12 +27,22 @@ def of_images(
     dilation: Numbers,
     groups: int = 1,
     transposed: bool = False,
+    winograd: bool = False,
 ) -> Array:
-    """The gradient of the images, with `extents`, of `conv` or of `conv_transpose`."""
+    """The gradient of the images, with `extents`, of `conv` or of `conv_transpose`.
+
+    With `winograd`, by `conv_winograd` where it pays.
+    """
     if transposed:
         whole = conv(gradient, weights, stride=stride, padding=padding, dilation=dilation, groups=groups)
         # Windows in the padding of the result of the transpose have no element.
         return whole[(..., *[slice(0, extent) for extent in extents])]
+    if winograd and all(number == 1 for number in (*stride, *dilation, groups)):
+        axes = range(2, weights.rank)
+        turned = flip(transpose(weights, (1, 0, *axes)), axes)
+        ends = [k - 1 - p for k, p in zip(weights.shape[2:], padding, strict=True)]
+        if min(ends) >= 0 and pays(gradient, turned, None, {"padding": ends}):
+            return conv_winograd(gradient, turned, padding=ends)
     rows = zip(extents, gradient.shape[2:], weights.shape[2:], stride, padding, dilation, strict=True)
     behind = [extent - ((places - 1) * s - 2 * p + (k - 1) * d + 1) for extent, places, k, s, p, d in rows]
     return conv_transpose(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from math import gcd, inf, prod
+from operator import mul
 
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.functions import byte_width
@@ -24,6 +25,7 @@ from pdojo.passes.common.contraction import (
     tiles_of,
     uses,
 )
+from pdojo.passes.cpu.cost_model import start_cycles
 from pdojo.passes.cpu.squares import runs_along
 from pdojo.passes.cpu.threads import balance
 
@@ -153,34 +155,50 @@ def _sized(
         first = load if gathered else max(load, _load(machine, 2 * whole_panel))
         if not packed and not gathered:
             load = first = max(first, _load_in_place(machine, leaf, access, line, vectors))
-        panels = -(-columns.extent // (lanes * vectors))
-        if len(leaf.reads) > 1 and panels * times_read(outer, leaf.reads[1 - panel]) < WORTH_PACKING:
-            # The rows of few panels are not packed.
-            rows_load = _rows_load(machine, leaf, panel, rows, height)
-            load, first = load + rows_load / vectors, first + rows_load / vectors
-        shared = next((n for n in others if n > 1), -(-columns.extent // (lanes * vectors)))
-        blocks = [
-            (h, v, n * b, source)
-            for v, b in tiles_of(-(-columns.extent // lanes), vectors)
-            for h, a in tiles_of(count, height)
-            for n, source in ((min(a, h == height), first), (a - min(a, h == height), load))
-            if n * b
-        ]
-        total = sum(
-            n
-            * (
-                steps * _step(machine, line, h, v, near, scalars=h * v if is_shared else h)
-                + h * v * _store(machine, leaf, access, columns, lanes, rows, h)
-            )
-            for h, v, n, near in blocks
-        )
-        again = packing if packed and not is_bound(leaf, access) else 0
-        return (total * prod(others) + again) / balance(shared, machine.threads)
+
+        def cost(h: int, v: int, source: float) -> float:
+            step = _step(machine, line, h, v, source, scalars=h * v if is_shared else h)
+            return steps * step + h * v * _store(machine, leaf, access, columns, lanes, rows, h)
+
+        wholly = columns.extent // (lanes * vectors) - (0 < columns.extent % (lanes * vectors) < lanes)
+        total = packing if packed and not is_bound(leaf, access) else 0.0
+        for v, b in tiles_of(-(-columns.extent // lanes), vectors):
+            if not b:
+                continue
+            # The rows of few panels are not packed. A rest shorter than a vector joins the last panel.
+            panels = b if v < vectors else wholly
+            is_packed = len(leaf.reads) < 2 or panels * times_read(outer, leaf.reads[1 - panel]) >= WORTH_PACKING
+            more = 0.0 if is_packed else _rows_load(machine, leaf, panel, rows, height) / v
+            parts = [
+                (a, cost(h, v, more + (first if h == height else load)) + (a - 1) * cost(h, v, more + load))
+                for h, a in tiles_of(count, height)
+                if a
+            ]
+            total += _shared(machine, [*others, b], parts)
+        return total
 
     fitting = takewhile(lambda vectors: vectors == 1 or lanes * (vectors - 1) < columns.extent, VECTORS)
     for block in best_blocks(count, fitting, machine.vector_registers, cycles):
         ids = tuple(s.id for s in outer)
         yield BlockPlan(ids, None if rows is None else rows.id, columns.id, lanes, panel, block)
+
+
+def _shared(machine: Machine, loops: Sequence[int], parts: Sequence[tuple[int, float]]) -> float:
+    """Cycles of all threads for loops, outermost first, around parts: the number and the cycles of blocks of rows.
+
+    The threads share a loop around all parts, or the blocks of each part.
+    """
+    runs, threads = prod(loops), machine.threads
+    whole = runs * sum(cycles for _, cycles in parts)
+    if threads == 1:
+        return whole
+    start = threads * start_cycles(machine)
+    around = [
+        whole / balance(extent, threads) + count * start
+        for extent, count in zip(loops, accumulate([1, *loops[:-1]], mul), strict=True)
+    ]
+    inside = sum(runs * (cycles / balance(number, threads) + start) for number, cycles in parts)
+    return min(*around, inside)
 
 
 def _store(

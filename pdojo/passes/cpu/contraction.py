@@ -55,7 +55,7 @@ from pdojo.passes.cpu.channels import cast_inside, is_read_again
 from pdojo.passes.cpu.epilogue import absorb_epilogue, results_behind, split_epilogue
 from pdojo.passes.cpu.narrow import expand_inside
 from pdojo.passes.cpu.squares import copy_squares
-from pdojo.passes.cpu.threads import work
+from pdojo.passes.cpu.threads import EVEN, balance, work
 
 MOST_TERMS = 64
 """Greatest number of vector operations of a block's whole sum that is unrolled."""
@@ -273,6 +273,8 @@ def _columns(
     is_tall = not even and 2 * height > tallest(builder.game.machine, plan.vectors, masked=False)
     if is_tall and (vectors != plan.vectors or not is_whole(columns, plan.lanes)):
         height = tallest(builder.game.machine, vectors, masked=not is_whole(columns, plan.lanes))
+        if not (is_open or tiled):
+            height = _shared_height(builder, identifier, depth, height)
     inner = depth + tiled
     builder.make("tile_scope", builder.loop(identifier, inner), f"vectors of {plan.lanes} lanes", size=plan.lanes)
     for position in (inner + 1, inner):
@@ -287,6 +289,18 @@ def _columns(
         return
     for piece in _cut(builder, identifier, inner, height, 1, why):
         _block(builder, piece, inner, height, why, plan.panel)
+
+
+def _shared_height(builder: PassBuilder, identifier: str, depth: int, tallest: int) -> int:
+    """The height of blocks of one panel, whose columns are at `depth`, next to the rows.
+
+    It is at most `tallest`. If threads share these blocks only, each gets the same number.
+    """
+    around, rows = builder.leaf(identifier).chain[:depth], builder.loop(identifier, depth + 1).extent
+    threads = builder.game.machine.threads
+    if rows <= tallest or any(balance(scope.extent, threads) >= EVEN for scope in around):
+        return tallest
+    return -(-rows // (-(-rows // (tallest * threads)) * threads))
 
 
 def _height_of(rows: Scope, heights: Sequence[int]) -> int:

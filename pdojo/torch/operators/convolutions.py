@@ -65,7 +65,7 @@ def convolution_backward(
     last |= {name: per_axis(each, rank) for name, each in windows.items()}
     few, many = (x, gradient) if transposed else (gradient, x)
     return [
-        conv_gradients.of_images(gradient, weights, x.shape[2:], transposed=transposed, **last)
+        conv_gradients.of_images(gradient, weights, x.shape[2:], transposed=transposed, winograd=call.winograd, **last)
         if output_mask[0]
         else None,
         conv_gradients.of_weights(few, many, weights.shape[2:], **last) if output_mask[1] else None,
