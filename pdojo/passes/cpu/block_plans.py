@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, takewhile
+from functools import cached_property
+from itertools import takewhile
 from math import gcd, inf, prod
-from operator import mul
 
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.functions import byte_width
@@ -100,7 +100,7 @@ def block_plans(builder: PassBuilder, shape: ContractionShape) -> list[BlockPlan
                 continue
             for rows in sharing or [None]:
                 for lanes in lengths:
-                    found += _sized(builder, shape, panel, columns, rows, lanes)
+                    found += _Blocks(builder.game.machine, shape, panel, columns, rows, lanes).plans()
     address = linear_address(leaf.output.index, leaf.output.array.shape)
     apart = {s.id: address.coefficient(s.depth) for s in shape.spatial}
     return sorted(found, key=lambda plan: (plan.cost, apart.get(plan.rows or "", 0)))
@@ -131,56 +131,112 @@ def _is_near(leaf: Leaf, columns: Scope, vector: Access) -> bool:
     return runs_along(leaf.output, columns) and 0 < step <= FEW_APART
 
 
-def _sized(
-    builder: PassBuilder, shape: ContractionShape, panel: int, columns: Scope, rows: Scope | None, lanes: int
-) -> Iterator[BlockPlan]:
-    """The cheapest blocks by estimate that fit the registers, one for each number of vectors."""
-    leaf, machine = shape.leaf, builder.game.machine
-    access, count = leaf.reads[panel], 1 if rows is None else rows.extent
-    steps = prod(s.extent for s in shape.terms)
-    outer = [s for s in shape.spatial if s not in (rows, columns)]
-    others = [s.extent for s in outer]
-    line = lanes * byte_width(leaf.output.array.dtype)
-    apart, is_shared = not runs_along(access, columns), columns in shape.shared
-    vector = max(machine.cpu.pack_vector, _load_in_place(machine, leaf, access, line, VECTORS[1]))
-    packing = columns.extent * steps * (machine.cpu.pack_lane if apart else vector / lanes)
-    packing *= prod(others[: copies_of(outer, access)])
-    whole_panel = prod(access.array.shape) * byte_width(access.array.dtype) // prod(others)
+@dataclass(frozen=True)
+class _Blocks:
+    """The blocks of a contraction with given rows, columns and lanes, and estimates of their cycles."""
 
-    def cycles(height: int, vectors: int) -> float:
-        packed = is_bound(leaf, access) or is_repaid(machine, leaf, access, count, height, apart=apart)
-        gathered = apart and not packed and rows is not None
-        load = _gather(machine, lanes, vectors) if gathered else _load(machine, steps * vectors * line)
-        # The first block of rows brings its panel into the core's caches.
-        first = load if gathered else max(load, _load(machine, 2 * whole_panel))
-        if not packed and not gathered:
-            load = first = max(first, _load_in_place(machine, leaf, access, line, vectors))
+    machine: Machine
+    shape: ContractionShape
+    panel: int
+    columns: Scope
+    rows: Scope | None
+    """The loop over rows; None if no loop shares the panel."""
+    lanes: int
 
-        def cost(h: int, v: int, source: float) -> float:
-            step = _step(machine, line, h, v, source, scalars=h * v if is_shared else h)
-            return steps * step + h * v * _store(machine, leaf, access, columns, lanes, rows, h)
+    @cached_property
+    def leaf(self) -> Leaf:
+        """The sum."""
+        return self.shape.leaf
 
-        wholly = columns.extent // (lanes * vectors) - (0 < columns.extent % (lanes * vectors) < lanes)
-        total = packing if packed and not is_bound(leaf, access) else 0.0
-        for v, b in tiles_of(-(-columns.extent // lanes), vectors):
+    @cached_property
+    def access(self) -> Access:
+        """The read of the panel."""
+        return self.leaf.reads[self.panel]
+
+    @cached_property
+    def outer(self) -> list[Scope]:
+        """The other loops over results."""
+        return [s for s in self.shape.spatial if s not in (self.rows, self.columns)]
+
+    @cached_property
+    def count(self) -> int:
+        """The number of rows."""
+        return 1 if self.rows is None else self.rows.extent
+
+    @cached_property
+    def line(self) -> int:
+        """Bytes of a vector."""
+        return self.lanes * byte_width(self.leaf.output.array.dtype)
+
+    @cached_property
+    def steps(self) -> int:
+        """Terms of a result."""
+        return prod(s.extent for s in self.shape.terms)
+
+    def plans(self) -> Iterator[BlockPlan]:
+        """The cheapest blocks by estimate that fit the registers, one for each number of vectors."""
+        columns, rows = self.columns, self.rows
+        fitting = takewhile(lambda vectors: vectors == 1 or self.lanes * (vectors - 1) < columns.extent, VECTORS)
+        outer = tuple(s.id for s in self.outer)
+        for block in best_blocks(self.count, fitting, self.machine.vector_registers, self.cycles):
+            yield BlockPlan(outer, None if rows is None else rows.id, columns.id, self.lanes, self.panel, block)
+
+    def cycles(self, height: int, vectors: int) -> float:
+        """Cycles of the whole contraction in blocks of so many rows of vectors."""
+        width = self.lanes * vectors
+        load, first, total = self._loads(height, vectors)
+        # A rest shorter than a vector joins the last panel.
+        wholly = self.columns.extent // width - (0 < self.columns.extent % width < self.lanes)
+        for v, b in tiles_of(-(-self.columns.extent // self.lanes), vectors):
             if not b:
                 continue
-            # The rows of few panels are not packed. A rest shorter than a vector joins the last panel.
-            panels = b if v < vectors else wholly
-            is_packed = len(leaf.reads) < 2 or panels * times_read(outer, leaf.reads[1 - panel]) >= WORTH_PACKING
-            more = 0.0 if is_packed else _rows_load(machine, leaf, panel, rows, height) / v
+            more = self._rows_load(height, b if v < vectors else wholly) / v
             parts = [
-                (a, cost(h, v, more + (first if h == height else load)) + (a - 1) * cost(h, v, more + load))
-                for h, a in tiles_of(count, height)
+                (
+                    a,
+                    self._block(h, v, more + (first if h == height else load))
+                    + (a - 1) * self._block(h, v, more + load),
+                )
+                for h, a in tiles_of(self.count, height)
                 if a
             ]
-            total += _shared(machine, [*others, b], parts)
+            total += _shared(self.machine, [*(s.extent for s in self.outer), b], parts)
         return total
 
-    fitting = takewhile(lambda vectors: vectors == 1 or lanes * (vectors - 1) < columns.extent, VECTORS)
-    for block in best_blocks(count, fitting, machine.vector_registers, cycles):
-        ids = tuple(s.id for s in outer)
-        yield BlockPlan(ids, None if rows is None else rows.id, columns.id, lanes, panel, block)
+    def _loads(self, height: int, vectors: int) -> tuple[float, float, float]:
+        """Cycles to load a vector of the panel, one for the first block of rows, and of packing in each call."""
+        machine, leaf, access, columns = self.machine, self.leaf, self.access, self.columns
+        apart, others = not runs_along(access, columns), [s.extent for s in self.outer]
+        bound = is_bound(leaf, access)
+        packed = bound or is_repaid(machine, leaf, access, self.count, height, apart=apart)
+        if apart and not packed and self.rows is not None:
+            gather = _gather(machine, self.lanes, vectors)
+            return gather, gather, 0.0
+        load = _load(machine, self.steps * vectors * self.line)
+        # The first block of rows brings its panel into the core's caches.
+        whole = prod(access.array.shape) * byte_width(access.array.dtype) // prod(others)
+        first = max(load, _load(machine, 2 * whole))
+        if not packed:
+            load = first = max(first, _load_in_place(machine, leaf, access, self.line, vectors))
+        if not packed or bound:
+            return load, first, 0.0
+        vector = max(machine.cpu.pack_vector, _load_in_place(machine, leaf, access, self.line, VECTORS[1]))
+        elements = columns.extent * self.steps * prod(others[: copies_of(self.outer, access)])
+        return load, first, elements * (machine.cpu.pack_lane if apart else vector / self.lanes)
+
+    def _rows_load(self, height: int, panels: int) -> float:
+        """Cycles to load the elements of a block's rows for one term; the rows of few panels are not packed."""
+        reads = self.leaf.reads
+        if len(reads) < 2 or panels * times_read(self.outer, reads[1 - self.panel]) >= WORTH_PACKING:
+            return 0.0
+        return _rows_load(self.machine, self.leaf, self.panel, self.rows, height)
+
+    def _block(self, height: int, vectors: int, load: float) -> float:
+        """Cycles of a block."""
+        machine, is_shared = self.machine, self.columns in self.shape.shared
+        step = _step(machine, self.line, height, vectors, load, scalars=height * vectors if is_shared else height)
+        store = _store(machine, self.leaf, self.access, self.columns, self.lanes, self.rows, height)
+        return self.steps * step + height * vectors * store
 
 
 def _shared(machine: Machine, loops: Sequence[int], parts: Sequence[tuple[int, float]]) -> float:
@@ -189,16 +245,16 @@ def _shared(machine: Machine, loops: Sequence[int], parts: Sequence[tuple[int, f
     The threads share a loop around all parts, or the blocks of each part.
     """
     runs, threads = prod(loops), machine.threads
-    whole = runs * sum(cycles for _, cycles in parts)
+    whole = runs * sum(cycles for number, cycles in parts if number)
     if threads == 1:
         return whole
     start = threads * start_cycles(machine)
-    around = [
-        whole / balance(extent, threads) + count * start
-        for extent, count in zip(loops, accumulate([1, *loops[:-1]], mul), strict=True)
-    ]
-    inside = sum(runs * (cycles / balance(number, threads) + start) for number, cycles in parts)
-    return min(*around, inside)
+    best = sum(runs * (cycles / balance(number, threads) + start) for number, cycles in parts if number)
+    count = 1
+    for extent in loops:
+        best = min(best, whole / balance(extent, threads) + count * start)
+        count *= extent
+    return best
 
 
 def _store(
