@@ -121,12 +121,13 @@ def conv_transpose(
     call(array("1 4 9 7"), array("3 4 3 3"), (5, 4), stride=(2, 2), padding=(1, 1), dilation=(1, 1), transposed=True),
     call(array("1 4 9 8"), array("6 2 3 3"), (4, 3), stride=(2, 2), padding=(0, 0), dilation=(1, 1), groups=2,
          transposed=True),
+    call(array("1 24 5 6"), array("24 25 3 3"), (7, 6), stride=(1, 1), padding=(0, 1), dilation=(1, 1), winograd=True),
 )  # fmt: skip
 def of_images(
     gradient: Values, weights: Values, extents: Sequence[int], *, stride: Any, padding: Any, dilation: Any,
-    groups: int = 1, transposed: bool = False,
+    groups: int = 1, transposed: bool = False, winograd: bool = False,
 ) -> Values:  # fmt: skip
-    """The gradient of the images."""
+    """The gradient of the images; `winograd` changes no value."""
     if transposed:
         found = conv(gradient, weights, stride=stride, padding=padding, dilation=dilation, groups=groups)
         return found[(..., *[slice(extent) for extent in extents])]

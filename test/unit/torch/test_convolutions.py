@@ -42,6 +42,19 @@ def test_wide_layers_have_fewer_products(size: int) -> None:
             torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("padding", [0, 1, (2, 1)])
+def test_gradients_of_wide_layers(padding: Any) -> None:
+    module, x = layer(padding=padding), torch.randn(2, 24, 9, 14, requires_grad=True)
+    exact, same = layer(padding=padding).double(), x.detach().double().requires_grad_()
+    found, wanted = torch.compile(module, backend="pdojo")(x), exact(same)
+    gradient = torch.randn(found.shape)
+    found.backward(gradient)
+    wanted.backward(gradient.double())
+    rows = zip((x, *module.parameters()), (same, *exact.parameters()), strict=True)
+    for one, other in rows:
+        torch.testing.assert_close(one.grad.double(), other.grad, rtol=1e-5, atol=2e-5)
+
+
 def test_narrow_layers_and_strides_keep_theirs() -> None:
     assert not has_tiles(text_of(layer(8, 8), torch.randn(1, 8, 12, 12)))
     assert not has_tiles(text_of(layer(stride=2), torch.randn(1, 24, 12, 12)))
