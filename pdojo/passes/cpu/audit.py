@@ -14,7 +14,7 @@ from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.lanes import WHOLE, Stride, lane_stride, linear_address
 from pdojo.dialect.view.binding import binding_nests
-from pdojo.dialect.view.nest import Access, Leaf, Node, Scope
+from pdojo.dialect.view.nest import Access, Leaf, Node, Scope, leaves_of
 from pdojo.dialect.view.storage import physical_index, physical_shape
 from pdojo.passes.common.loops import is_copy
 from pdojo.passes.cpu.block_plans import FEW_APART
@@ -49,7 +49,7 @@ def audit(game: Game) -> list[Finding]:
     found: list[Finding] = []
     for node in nodes:
         part = cycles[id(node)] / total
-        leaves = [node] if isinstance(node, Leaf) else node.leaves
+        leaves = leaves_of(node)
         found += _serial(game, node, cycles[id(node)], part)
         weights = {leaf.id: _instances(leaf) for leaf in leaves}
         whole = sum(weights.values()) or 1.0
@@ -134,17 +134,21 @@ def _widened(game: Game, leaf: Leaf, share: float) -> Iterator[Finding]:
             yield Finding("widened constant", _place(game, leaf), share, f"{access.array.name} has {size} bytes")
 
 
-def _serial(game: Game, node: Node, cycles: float, share: float) -> Iterator[Finding]:
-    """Nests that one thread runs, though threads would save more than starting them costs."""
+def _serial(game: Game, node: Node, cycles: float, share: float, runs: int = 1) -> Iterator[Finding]:
+    """Nests, or parts of them, that one thread runs, though threads would save more than starting them costs.
+
+    `cycles` are those of all `runs` of a part.
+    """
     machine = game.machine
-    if isinstance(node, Leaf) or machine.threads < 2 or share < LEAST:
+    if isinstance(node, Leaf) or node.mapping is Mapping.PARALLEL or machine.threads < 2 or share < LEAST:
         return
-    scopes = [s for s in game.program.nest.scopes if node in s.chain]
-    if any(s.mapping is Mapping.PARALLEL for s in scopes):
-        return
-    if cycles * saved(machine) < 2 * start_cycles(machine):
-        return
-    yield Finding("serial nest", _place(game, node.leaves[0]), share, f"{cycles:.2g} cycles on one thread")
+    if any(s.mapping is Mapping.PARALLEL for s in game.program.nest.scopes if node in s.chain):
+        weights = [sum(map(_instances, leaves_of(child))) for child in node.children]
+        for child, weight in zip(node.children, weights, strict=True):
+            part = weight / sum(weights)
+            yield from _serial(game, child, cycles * part, share * part, runs * node.extent)
+    elif cycles / runs * saved(machine) >= 2 * start_cycles(machine):
+        yield Finding("serial nest", _place(game, node.leaves[0]), share, f"{cycles:.2g} cycles on one thread")
 
 
 def _pages(game: Game, leaf: Leaf, share: float) -> Iterator[Finding]:

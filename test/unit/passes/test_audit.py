@@ -40,6 +40,15 @@ y f32 [4096, 4096] heap
 
 4096 256 16:v y[{0},{1}*16+{2}] = exp(x[{0},{1}*16+{2}])
 """
+PARTLY = """
+kernel k(x) -> (y)
+x f32 [4, 1024, 4096] heap
+y f32 [4, 1024, 4096] heap
+
+4
+| 512:p 256 16:v y[{0},{1},{2}*16+{3}] = exp(x[{0},{1},{2}*16+{3}])
+| 512 256 16:v y[{0},{1}+512,{2}*16+{3}] = exp(x[{0},{1}+512,{2}*16+{3}])
+"""
 APART = """
 kernel k(a, b) -> (c)
 a f32 [4, 4096] heap
@@ -77,6 +86,7 @@ def kinds(text: str) -> list[str]:
         (TURNED, "gathered operand"),
         (SCALAR, "scalar statement"),
         (SERIAL, "serial nest"),
+        (PARTLY, "serial nest"),
         (APART, "pages apart"),
     ],
 )
