@@ -12,9 +12,11 @@ from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.nodes import is_plain
 from pdojo.dialect.view.storage import physical_shape
 from pdojo.passes.common.builder import PassBuilder
+from pdojo.passes.common.contraction import uses
 from pdojo.passes.common.dimensions import Dimension, indices, spread
 from pdojo.passes.common.loops import reorder
 from pdojo.passes.common.sums import part_sum
+from pdojo.passes.cpu.contraction import MOST_TERMS
 from pdojo.passes.cpu.squares import runs_along
 from pdojo.passes.cpu.threads import EVEN, balance, costs_threads, small
 from pdojo.passes.cpu.vectors import ACCUMULATORS, is_vector_loop
@@ -203,7 +205,8 @@ def inline_products(builder: PassBuilder) -> None:
 def _only_product(builder: PassBuilder, leaf: Leaf) -> Leaf | None:
     """The product that a statement in another nest adds up, each element once, and nothing else reads; else None.
 
-    Sums of columns stay apart if a nest computes a factor row by row: they are computed beside it.
+    Sums of columns stay apart if they read whole rows one after the other (many terms), or are computed beside a nest
+    that computes a factor row by row.
     """
     if leaf.function is not None or len(leaf.reads) != 1 or not leaf.chain:
         return None
@@ -213,9 +216,11 @@ def _only_product(builder: PassBuilder, leaf: Leaf) -> Leaf | None:
         return None
     (writer,) = writers
     is_product = writer.function == "arith.mulf" and writer.accumulate is None
-    computed = any(builder.nest.writers.get(factor.array.name) for factor in writer.reads)
-    if computed and not runs_along(leaf.reads[0], leaf.chain[-1]):
-        return None
+    if not runs_along(leaf.reads[0], leaf.chain[-1]):
+        computed = any(builder.nest.writers.get(factor.array.name) for factor in writer.reads)
+        terms = prod(s.extent for s in leaf.chain if not uses(leaf.output, s))
+        if computed or terms > MOST_TERMS:
+            return None
     once = prod(leaf.extents) <= prod(writer.extents)
     return writer if is_product and once and writer.output.array.buffer.op is not None else None
 

@@ -19,6 +19,7 @@ from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Leaf, Nest
 from pdojo.kernels import workload
+from pdojo.passes.cpu.audit import audit
 from pdojo.passes.scheduled_kernel import make_moves
 
 
@@ -137,6 +138,16 @@ def test_sums_take_products_of_other_nests(permits: bool) -> None:
     assert not permits or not nest.writers.get("p")
     inputs = drawn(kernel)
     assert np.allclose(interpret(program, inputs)["y"], interpret(kernel, inputs)["y"], rtol=1e-5, atol=1e-5)
+
+
+def test_sums_of_long_columns_read_whole_rows() -> None:
+    """Blocks of a few columns would read a line of every row, pages apart."""
+    (kernel,) = parse_notation(
+        "kernel k(x) -> (y)\nx f32 [364, 1594] heap\ny f32 [1594] heap\np f32 [364, 1594] heap\n\n"
+        "364 1594 p[{0},{1}] = x[{0},{1}] * x[{0},{1}]\n1594\n| y[{0}] = 0\n| 364 y[{0}] += p[{1},{0}]\n"
+    )
+    found = audit(make_moves(kernel, machine("neoverse-v2"), "heuristic").game)
+    assert "pages apart" not in {each.kind for each in found}
 
 
 def test_sums_of_one_number_stay() -> None:
