@@ -1,8 +1,8 @@
-"""Shared divisors: one division and many products."""
+"""Shared divisors, and numbers: one division and many products."""
 
 from __future__ import annotations
 
-from math import isfinite
+from math import isfinite, prod
 
 from pdojo.dialect.view.nest import Access, Constant
 from pdojo.passes.common.builder import PassBuilder
@@ -17,8 +17,6 @@ def share_reciprocals(builder: PassBuilder) -> None:
     for identifier in [leaf.id for leaf in builder.nest.leaves if leaf.function == "arith.divf"]:
         leaf = builder.leaf(identifier)
         divisor = leaf.inputs[1]
-        if isinstance(divisor, Constant) and divisor.value and isfinite(divisor.value):
-            builder.transact(lambda i=identifier, c=divisor: _multiply(builder, i, c))
         if not isinstance(divisor, Access):
             continue
         used = {depth for expression in divisor.index for depth in expression.variables()}
@@ -31,6 +29,18 @@ def share_reciprocals(builder: PassBuilder) -> None:
                 builder.transact(lambda depth=depth, i=identifier: _share(builder, i, depth))
                 for depth in range(leaf.depth)
             )
+
+
+def invert_numbers(builder: PassBuilder) -> None:
+    """Multiply by the reciprocal of a number instead of dividing, if the kernel permits it.
+
+    Not for GPUs: a statement outside of grids is a launch.
+    """
+    for identifier in [leaf.id for leaf in builder.nest.leaves if leaf.function == "arith.divf"]:
+        leaf = builder.leaf(identifier)
+        divisor = leaf.inputs[1]
+        if isinstance(divisor, Constant) and divisor.value and isfinite(divisor.value) and prod(leaf.extents) >= SHARED:
+            builder.transact(lambda i=identifier, c=divisor: _multiply(builder, i, c))
 
 
 def _multiply(builder: PassBuilder, identifier: str, divisor: Constant) -> None:

@@ -16,7 +16,7 @@ from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.greedy import place_buffers
 from pdojo.passes.common.loops import drop_unit_loops, flatten, unfold
 from pdojo.passes.common.output_sharing import share_outputs
-from pdojo.passes.common.reciprocals import share_reciprocals
+from pdojo.passes.common.reciprocals import invert_numbers, share_reciprocals
 from pdojo.passes.cpu.columns import join_terms, sum_columns
 from pdojo.passes.cpu.constants import bind_temporaries
 from pdojo.passes.cpu.contraction import tile_contractions
@@ -41,6 +41,7 @@ def heuristic(builder: PassBuilder) -> None:
     drop_unit_loops(builder)
     flatten(builder)
     share_reciprocals(builder)
+    invert_numbers(builder)
     bind_temporaries(builder)
     use_dot_units(builder)
     part_windows(builder)
