@@ -242,15 +242,15 @@ class _Blocks:
 def _shared(machine: Machine, loops: Sequence[int], parts: Sequence[tuple[int, float]]) -> float:
     """Cycles of all threads for loops, outermost first, around parts: the number and the cycles of blocks of rows.
 
-    The threads share a loop around all parts, or the blocks of each part.
+    The threads share a loop around all parts, or the blocks of each part; or one thread computes all.
     """
     runs, threads = prod(loops), machine.threads
     whole = runs * sum(cycles for number, cycles in parts if number)
     if threads == 1:
         return whole
     start = threads * start_cycles(machine)
-    best = sum(runs * (cycles / balance(number, threads) + start) for number, cycles in parts if number)
-    count = 1
+    inside = sum(runs * (cycles / balance(number, threads) + start) for number, cycles in parts if number)
+    best, count = min(whole * threads, inside), 1
     for extent in loops:
         best = min(best, whole / balance(extent, threads) + count * start)
         count *= extent
@@ -344,9 +344,8 @@ def dots_cost(builder: PassBuilder, shape: ContractionShape) -> float:
     panel = max(prod(s.extent for s in leaf.chain if uses(read, s)) for read in leaf.reads) * width
     far = panel > machine.cache_bytes[0] // 2
     vector = max(2 * machine.cpu.passes(lanes * width) / machine.cpu.load_pipes, _load(machine, panel) if far else 0.0)
-    results = prod(s.extent for s in shape.spatial)
     each = -(-prod(s.extent for s in shape.terms) // lanes) * vector + machine.cpu.add_lanes
-    return results * each / balance(shape.spatial[0].extent, machine.threads)
+    return _shared(machine, [s.extent for s in shape.spatial], [(1, each)])
 
 
 def _collides(machine: Machine, leaf: Leaf, panel: Access) -> bool:

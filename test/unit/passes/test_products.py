@@ -176,7 +176,7 @@ def test_numbers_that_divide_are_inverted_once() -> None:
     divisions = [leaf for leaf in nest_of(program).leaves if leaf.function == "arith.divf"]
     assert [leaf.extents for leaf in divisions] == [()]
     # On a GPU, a statement of its own would be a launch.
-    device = nest_of(make_moves(kernel, machine("sm90"), "heuristic").after)
+    device = nest_of(make_moves(kernel, machine("nvidia-sm90"), "heuristic").after)
     assert all(leaf.chain for leaf in device.leaves)
     inputs = drawn(kernel)
     assert np.allclose(interpret(program, inputs)["y"], interpret(kernel, inputs)["y"], rtol=1e-6)
