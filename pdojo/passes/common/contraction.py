@@ -114,7 +114,20 @@ def can_pack(leaf: Leaf, panel: Access) -> bool:
     """
     loops = {v for e in panel.index for v in e.variables()}
     inside = prod(_part_inside(leaf, e, n) for e, n in zip(panel.index, panel.array.shape, strict=True))
-    return prod(leaf.chain[v].extent for v in loops) * inside <= MOST_PADDED * prod(panel.array.shape)
+    part = min(inside, _part_guarded(leaf, loops))
+    return prod(leaf.chain[v].extent for v in loops) * part <= MOST_PADDED * prod(panel.array.shape)
+
+
+def _part_guarded(leaf: Leaf, loops: set[int]) -> float:
+    """The part of the iterations of some loops that run, if one guard on all lanes and vectors of a row bounds them."""
+    found = 1.0
+    for guard in leaf.guards:
+        used = guard.variables()
+        digits = sorted((-guard.coefficient(v), leaf.chain[v].extent) for v in used)
+        steps = [prod(n for _, n in digits[:k]) for k in range(len(digits))]
+        if used and used <= loops and guard.is_linear and [step for step, _ in digits] == steps:
+            found = min(found, (guard.constant + 1) / prod(n for _, n in digits))
+    return found
 
 
 def _part_inside(leaf: Leaf, index: Expr, extent: int) -> float:
