@@ -293,6 +293,12 @@ def with_bias(x: Array, bias: Array | None) -> Array:
     return map("+", x, reshape(cast(bias, x.dtype), (-1, *[1] * (x.rank - 2))))
 
 
+def turned_taps(weights: Array) -> Array:
+    """The weights [C, O, *window] of the convolution that is the gradient of one with the weights [O, C, *window]."""
+    axes = range(2, weights.rank)
+    return flip(transpose(weights, (1, 0, *axes)), axes)
+
+
 def conv_transpose(
     x: Array,
     weights: Array,
@@ -385,7 +391,6 @@ def _by_phases(x: Array, weights: Array, bias: Array | None, result: Sequence[Se
     `result` has the strides, the extents of the result, and the places of the one without padding at which it begins.
     """
     strides, sides, cut = result
-    rank = x.rank - 2
     phases = [
         [_phase(k, s, r + before, -(-(side - r) // s)) for r in range(min(s, side))]
         for k, s, before, side in zip(weights.shape[2:], strides, cut, sides, strict=True)
@@ -406,7 +411,7 @@ def _by_phases(x: Array, weights: Array, bias: Array | None, result: Sequence[Se
         starts = [begin + phase.start for begin, phase in zip(before, own, strict=True)]
         ends = [start + phase.places + phase.taps - 1 for start, phase in zip(starts, own, strict=True)]
         seen = padded[(..., *[slice(*pair) for pair in zip(starts, ends, strict=True)])]
-        taps = flip(transpose(window, (1, 0, *range(2, 2 + rank))), range(2, 2 + rank))
+        taps = turned_taps(window)
         place = (..., *[slice(r, None, s) for r, s in zip(residues, strides, strict=True)])
         pieces.append((place, conv(seen, taps, None if idle else bias)))
     found = assemble((x.shape[0], weights.shape[1], *sides), pieces, 0 if idle else None)

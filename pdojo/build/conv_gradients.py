@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from math import prod
 
 from pdojo.build.array import Array
-from pdojo.build.contractions import contract, conv, conv_transpose
+from pdojo.build.contractions import contract, conv, conv_transpose, turned_taps
 from pdojo.build.pieces import assemble, pad
 from pdojo.build.policy import accumulated_wide
 from pdojo.build.reductions import sum
-from pdojo.build.shapes import flip, reshape, transpose, windows
+from pdojo.build.shapes import reshape, windows
 from pdojo.build.winograd import conv_winograd, pays
 from pdojo.dialect.affine import var
 
@@ -38,8 +38,7 @@ def of_images(
         # Windows in the padding of the result of the transpose have no element.
         return whole[(..., *[slice(0, extent) for extent in extents])]
     if winograd and all(number == 1 for number in (*stride, *dilation, groups)):
-        axes = range(2, weights.rank)
-        turned = flip(transpose(weights, (1, 0, *axes)), axes)
+        turned = turned_taps(weights)
         ends = [k - 1 - p for k, p in zip(weights.shape[2:], padding, strict=True)]
         if min(ends) >= 0 and pays(gradient, turned, None, {"padding": ends}):
             return conv_winograd(gradient, turned, padding=ends)

@@ -191,15 +191,11 @@ class _Blocks:
             if not b:
                 continue
             more = self._rows_load(height, b if v < vectors else wholly) / v
-            parts = [
-                (
-                    a,
-                    self._block(h, v, more + (first if h == height else load))
-                    + (a - 1) * self._block(h, v, more + load),
-                )
-                for h, a in tiles_of(self.count, height)
-                if a
-            ]
+            parts: list[tuple[int, float]] = []
+            for h, a in tiles_of(self.count, height):
+                if a:
+                    source = first if h == height else load
+                    parts.append((a, self._block(h, v, more + source) + (a - 1) * self._block(h, v, more + load)))
             total += _shared(self.machine, [*(s.extent for s in self.outer), b], parts)
         return total
 
@@ -245,11 +241,11 @@ def _shared(machine: Machine, loops: Sequence[int], parts: Sequence[tuple[int, f
     The threads share a loop around all parts, or the blocks of each part; or one thread computes all.
     """
     runs, threads = prod(loops), machine.threads
-    whole = runs * sum(cycles for number, cycles in parts if number)
+    whole = runs * sum(cycles for _, cycles in parts)
     if threads == 1:
         return whole
     start = threads * start_cycles(machine)
-    inside = sum(runs * (cycles / balance(number, threads) + start) for number, cycles in parts if number)
+    inside = sum(runs * (cycles / balance(number, threads) + start) for number, cycles in parts)
     best, count = min(whole * threads, inside), 1
     for extent in loops:
         best = min(best, whole / balance(extent, threads) + count * start)
