@@ -121,13 +121,15 @@ def resize(
 ) -> Array:
     """The array with `counts` elements along `axes`, one axis after the other; `scales` determine these positions.
 
+    Axes that shrink come first; of those that grow, the last one, whose elements are read one by one.
     `regions` are the parts of the axes that `tf_crop_and_resize` reads, from 0 to 1. f16 and bf16 are computed in f32,
     integers in f64 and rounded.
     """
     is_nearest, takes_float = kind.mode == "nearest", is_float(x.dtype)
     found = x if is_nearest else wide(x) if takes_float else cast(x, "f64")
     whole = (0.0, 1.0)
-    for axis, count, scale, region in zip(axes, counts, scales, regions or [whole] * len(axes), strict=True):
+    rows = [*zip(axes, counts, scales, regions or [whole] * len(axes), strict=True)]
+    for axis, count, scale, region in sorted(rows, key=lambda row: (0, row[0]) if row[2] < 1 else (1, -row[0])):
         if not math.isclose(scale, 1.0) or count != x.shape[axis] or region != whole:
             found = _resized(found, axis, count, scale, region, kind, constants)
     if not takes_float and not is_nearest:

@@ -30,6 +30,7 @@ from pdojo.torch.decompositions import decompositions
 from pdojo.torch.fallbacks import FallbackWarning, warn_of_failure
 from pdojo.torch.idle_views import drop_idle_views
 from pdojo.torch.in_place import write_in_place
+from pdojo.torch.interpolation import interpolate_by_axes
 from pdojo.torch.linear_layers import keep_rows_apart
 from pdojo.torch.options import Options
 from pdojo.torch.planning import plan
@@ -87,6 +88,7 @@ def compiled_graph(
         partition_fn=min_cut_rematerialization_partition,
         keep_inference_input_mutations=False,
     )
+    interpolate_by_axes(module)
     with keep_recurrent_layers(module, example_inputs):
         return run(module, example_inputs)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -97,10 +99,31 @@ class Workspace(NamedTuple):
     address: int
 
     @staticmethod
-    def of(size: int) -> Workspace:
-        """New memory of `size` bytes."""
-        memory = aligned_empty((size,), np.dtype(np.uint8))
+    def of(size: int, *, is_sparse: bool = False) -> Workspace:
+        """New memory of `size` bytes. Raises UsageError if there is not enough; if it is sparse, only addresses count.
+
+        Memory is sparse if calls touch a part of it, as at sizes below the greatest.
+        """
+        try:
+            memory = aligned_empty((size,), np.dtype(np.uint8))
+        except UsageError:
+            if not is_sparse or sys.platform != "linux":
+                raise
+            memory = _reserved(size)
         return Workspace(memory, memory.ctypes.data)
+
+
+_MAP_NORESERVE = 0x4000
+"""The flag of Linux's mmap, on every processor that pdojo runs on; Python's module has it from 3.13 on."""
+
+
+def _reserved(size: int) -> NDArray[np.uint8]:
+    """An array whose pages take memory when they are touched. Raises UsageError if there are no addresses."""
+    try:
+        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
+    except OSError:
+        raise UsageError(f"there is no memory for an array of {size} bytes") from None
+    return np.frombuffer(memory, np.uint8)
 
 
 @dataclass(eq=False, repr=False)
@@ -235,7 +258,7 @@ class LoadedKernel:
         """A function that runs the code on checked arrays; sizes are by default those of the arrays' shapes."""
         pointers = self._numbers(views, sizes)
         size = self._workspace_bytes
-        workspace = Workspace.of(size) if size else None
+        workspace = self._new_workspace() if size else None
         place = None if workspace is None else workspace.address
         function = self._function
         # Converted once: a call converts each argument otherwise, which takes longer than a small kernel.
@@ -250,6 +273,9 @@ class LoadedKernel:
             run()
 
         return run_together if self._concurrent else run
+
+    def _new_workspace(self) -> Workspace:
+        return Workspace.of(self._workspace_bytes, is_sparse=bool(self.sizes))
 
     def random_inputs(self, seed: int = 0) -> dict[str, NDArray[Any]]:
         """Aligned random arrays for the kernel's inputs, keyed by name, determined by `seed`."""
@@ -306,9 +332,9 @@ class LoadedKernel:
         try:
             workspace = self._workspaces.pop()
         except IndexError:
-            workspace = Workspace.of(size)
+            workspace = self._new_workspace()
         if workspace.memory.nbytes < size:
-            workspace = Workspace.of(size)
+            workspace = self._new_workspace()
         self._function(*pointers, workspace.address, self.threads)
         self._workspaces.append(workspace)
 

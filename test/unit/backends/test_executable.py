@@ -302,6 +302,29 @@ def test_workspaces_beyond_two_gigabytes() -> None:
         assert f"i64 {4 * extent}" in llvm_text(kernel)
 
 
+SIZED = """\
+kernel k(x) -> (y)
+size M in 1..1048576
+size N in 1..1048576
+x f32 [M, N] heap
+t f32 [M, N] heap
+y f32 [M, N] heap
+
+M N t[{0},{1}] = x[{0},{1}] + 1
+M N y[{0},{1}] = t[{0},{1}] * 2
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is reserved on Linux only")
+def test_a_workspace_for_great_sizes_takes_the_memory_of_a_call() -> None:
+    x = np.random.default_rng(0).random((3, 5), np.float32)
+    np.testing.assert_allclose(pdojo.compile(SIZED)(x), (x + 1) * 2)
+    fixed = SIZED.replace("size M in 1..1048576\nsize N in 1..1048576\n", "").replace("M", "4").replace("N", "1048576")
+    text = fixed.replace("t f32 [4, 1048576]", "t f32 [4194304, 1048576]")
+    with pytest.raises(UsageError, match="there is no memory for an array of 17592186044416 bytes"):
+        pdojo.compile(text)(np.zeros((4, 1 << 20), np.float32))
+
+
 def test_iterations_that_are_unrolled_to_nothing_count() -> None:
     (kernel,) = parse_notation("kernel k() -> (y)\ny f32 [3] heap\n\n265520:u where ({0} < 3) y[{0}] = 1\n")
     with pytest.raises(LoweringError, match="unroll to too many iterations"):
