@@ -18,7 +18,7 @@ from benchmarks.runs import Listener
 from benchmarks.searching import race_variants, searched_here, title_of
 from benchmarks.work import Work, peak_type, roofline, work_of
 from pdojo.backends.calibration.bandwidth import copy_bandwidth, read_bandwidth
-from pdojo.backends.calibration.peak import arithmetic_peak
+from pdojo.backends.calibration.peak import Peak, arithmetic_peak
 from pdojo.backends.llvm.worker import CpuWorker
 from pdojo.backends.measure import (
     CompileError,
@@ -231,6 +231,10 @@ def _row(library: str, variant: str, outcome: Outcome) -> JSON:
     return {"library": library, "variant": variant, "outcome": outcome.to_json()}
 
 
+_PEAKS: dict[tuple[str, int, str], Peak] = {}
+"""The peaks that this process measured, by element type, threads and machine."""
+
+
 def _roofline(
     worker: Worker, workload: Workload, machine: Machine, work: Work, options: Options, tell: Listener
 ) -> JSON:
@@ -239,7 +243,9 @@ def _roofline(
     cold, samples = options.cold, options.samples
     copy = copy_bandwidth(work.bytes, threads, worker, machine, cold=cold, samples=samples)
     read = read_bandwidth(work.bytes, threads, worker, machine, cold=cold, samples=samples)
-    peak = None if dtype is None else arithmetic_peak(dtype, threads, worker, machine, samples=samples)
+    if dtype is not None and (dtype, threads, machine.name) not in _PEAKS:
+        _PEAKS[dtype, threads, machine.name] = arithmetic_peak(dtype, threads, worker, machine, samples=samples)
+    peak = None if dtype is None else _PEAKS[dtype, threads, machine.name]
     limit = roofline(
         work, None if peak is None else peak.flops_per_second, copy.bytes_per_second, read.bytes_per_second
     )

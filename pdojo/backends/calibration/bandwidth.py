@@ -49,7 +49,7 @@ def copy_bandwidth(
     `cold`: the arrays are in no cache. Raises MeasurementError if no variant runs.
     """
     copied, programs = copy_programs(footprint, threads, machine or host())
-    options = Options(threads=threads, samples=samples, budget=0.5, cold=cold, even=True)
+    options = Options(threads=threads, samples=samples, budget=0.25, cold=cold, even=True)
     named = {
         f"{'non-temporal' if past else 'plain'} stores, {_count(streams)}": program
         for (past, streams), program in programs.items()
@@ -82,7 +82,7 @@ def read_bandwidth(
     `cold`: the array is in no cache. Raises MeasurementError if no variant runs.
     """
     read, programs = read_programs(footprint, threads, machine or host())
-    options = Options(threads=threads, samples=samples, budget=0.5, cold=cold, even=True)
+    options = Options(threads=threads, samples=samples, budget=0.25, cold=cold, even=True)
     named = {
         f"reading, {_count(streams)}{', prefetched' if distance else ''}": program
         for (streams, distance), program in programs.items()
