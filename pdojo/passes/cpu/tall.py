@@ -35,6 +35,9 @@ def _parts(builder: PassBuilder, shape: ContractionShape) -> int:
     machine, terms = builder.game.machine, shape.terms
     if len(shape.leaf.reads) != 2 or len(terms) != 1 or terms[0].extent < 2 * PART:
         return 1
+    # Nothing is reused by sums of squares of rows: threads share the rows.
+    if not any(shape.own) and shape.results >= machine.threads:
+        return 1
     # Panels that were packed at binding are read in order, however long they are.
     is_ordered = any(is_bound(shape.leaf, read) for read in shape.leaf.reads)
     if shape.results > BLOCKS * BLOCK * machine.threads * 2 // (ORDERED if is_ordered else 1):

@@ -14,6 +14,7 @@ from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.nest import Scope
+from pdojo.kernels import workload
 from pdojo.passes.scheduled_kernel import PASS, assume_alignment, make_moves
 from qa.audited import layer_norm_gradients
 
@@ -30,6 +31,16 @@ def test_rows_are_read_in_one_nest() -> None:
     (root,) = (node for node in nest.children if id(node) in readers)
     assert isinstance(root, Scope)
     assert root.mapping is Mapping.PARALLEL
+
+
+@pytest.mark.parametrize("sizes", ["3072x4096", "40x12000", "700x333"])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "layernorm", "rmsnorm", "residual_layernorm"])
+def test_rows_of_norms_are_read_in_one_nest(name: str, sizes: str) -> None:
+    """Sums of squares are contractions, whose rows nothing reuses: threads share rows, not terms."""
+    kernel = assume_alignment(workload(f"{name}:{sizes}").instantiate(), None)
+    nest = make_moves(kernel, replace(machine("x86-64-avx512"), threads=2), PASS).game.program.nest
+    roots = {leaf.chain[0].id: leaf.chain[0] for leaf in nest.leaves if "x" in {r.array.name for r in leaf.reads}}
+    assert [root.mapping for root in roots.values()] == [Mapping.PARALLEL]
 
 
 @pytest.mark.parametrize(("rows", "columns", "threads"), [(512, 70, 2), (513, 70, 2), (1024, 33, 4), (512, 64, 1)])
