@@ -99,7 +99,7 @@ def add_measuring(parser: Arguments, peers: str) -> None:
     )
     add("--peers", type=_libraries, metavar="A,B", help=f"{peers}, `none`, or of {', '.join(LIBRARIES)}")
     add("--cold", action="store_true", help="with arrays that are in no cache")
-    add("--samples", type=positive, default=9, metavar="N", help="samples of each implementation, if time allows")
+    add("--samples", type=positive, default=7, metavar="N", help="samples of each implementation, if time allows")
     add("--budget", type=_seconds, default=0.3, metavar="S", help="seconds for the samples of an implementation")
     add("--seed", type=random_seed, default=0, metavar="N", help="seed of the random inputs")
 
