@@ -37,9 +37,10 @@ from pdojo.kernels.workload import size_text
 from pdojo.library.entries import MEASURED, whole_bytes
 from pdojo.library.expected import INTERPRETED
 from pdojo.library.levels import read_level, runs_here
-from pdojo.library.manifest import Entry, Manifest, is_open, triple_of
+from pdojo.library.manifest import Manifest, is_open, triple_of
 from pdojo.library.paths import inside
 from pdojo.library.plain import plain_kernel
+from pdojo.library.records import Entry
 from pdojo.library.replaying import replayed, workload_of
 from pdojo.library.schema import read_manifest
 

@@ -17,7 +17,7 @@ from benchmarks.records import OURS
 from pdojo.backends.measure import Peer
 from pdojo.backends.measure.tools import PeerBuild
 from pdojo.library.client.runtime import Library
-from pdojo.library.manifest import Entry
+from pdojo.library.records import Entry
 
 
 def entry_peer(library: Path, prefix: str, entry: Entry) -> Peer:

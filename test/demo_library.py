@@ -8,7 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pdojo.library.manifest import Array, Entry, Manifest
+from pdojo.library.manifest import Manifest
+from pdojo.library.records import Array, Entry
 from toolchain import c_compiler
 
 STANDIN = r"""

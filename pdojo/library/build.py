@@ -13,16 +13,14 @@ from pdojo.errors import PdojoError
 from pdojo.files import write_file
 from pdojo.library.choosing import Chooser, Tuner
 from pdojo.library.devices import DeviceFiles, choose_for_devices, device_files, devices_of
-from pdojo.library.dispatch import EntryProgram, sources_of
+from pdojo.library.dispatch import sources_of
 from pdojo.library.entries import PlannedEntry, entries_of
 from pdojo.library.findings import UnprovedError
 from pdojo.library.levels import Level, levels_of, runs_here
 from pdojo.library.linking import CCompiler, compiler_for
 from pdojo.library.manifest import (
     MANIFEST,
-    Entry,
     Manifest,
-    Variant,
     digests,
     is_open,
     kernel_path,
@@ -31,10 +29,15 @@ from pdojo.library.manifest import (
     soname,
     trace_path,
 )
+from pdojo.library.model_code import functions_of, weights_text
+from pdojo.library.model_plan import with_kernels
+from pdojo.library.models import ModelSource, PlannedModel, planned_models
 from pdojo.library.packaging import package_files
 from pdojo.library.paths import inside
+from pdojo.library.program_facts import EntryProgram
 from pdojo.library.programs import BuildListener, Job, Made, ProgramMaker, jobs_of, tool_versions
 from pdojo.library.publishing import Workplace
+from pdojo.library.records import Entry, Variant
 from pdojo.library.schema import schema_text
 from pdojo.library.spec import LibrarySpec, TuningSpec
 from pdojo.library.wheel import wheel
@@ -52,15 +55,17 @@ Check = Callable[[Path], object]
 def build_library(
     spec: LibrarySpec,
     destination: Path,
-    models: Iterable[tuple[str, KernelOp]] = (),
+    kernels: Iterable[tuple[str, KernelOp]] = (),
     *,
+    models: Iterable[ModelSource] = (),
     check: Check,
     database: Database | None = None,
     listener: BuildListener | None = None,
     force: bool = False,
     keep_going: bool = False,
 ) -> Manifest:
-    """Build the library of a specification and of the kernels of models in the folder `destination`.
+    """Build the library of a specification, of single kernels of models, and of whole models in the folder
+    `destination`.
 
     What the database lacks is tuned on this computer, and stored there. A build that was interrupted goes on where it
     ended. `check` is called with the finished folder before it takes its place: `check_proof` of
@@ -77,13 +82,17 @@ def build_library(
     devices = devices_of(spec)
     compilers = {level.machine.architecture: compiler_for(level.machine.architecture) for level in levels}
     most = most_memory() if any(runs_here(level.machine) for level in levels) else None
-    entries = entries_of(spec, models, most)
+    planned = planned_models(models)
+    entries = entries_of(spec, kernels, most, has_models=bool(planned))
+    parts = [kernel for model in planned for kernel in model.kernels]
+    _check_names(spec, entries, planned)
     texts = package_files(spec, _triples(levels))
     workplace = Workplace(destination.absolute())
     with workplace.opened(force=force):
         chooser = Chooser(_tuner(spec.tuning, database, listener) if spec.tuning.measure else None)
-        done, failed = ProgramMaker(spec, workplace, chooser, listener).made(jobs_of(levels, entries))
+        done, failed = ProgramMaker(spec, workplace, chooser, listener).made(jobs_of(levels, [*entries, *parts]))
         if failed:
+            _check_models(planned, failed)
             entries = _without(entries, failed, keep_going=keep_going)
         while True:
             workplace.begin()
@@ -97,15 +106,15 @@ def build_library(
             ):
                 listener.left_out(reason)
             listener.step("linking")
-            names = {entry.name for entry in entries}
+            names = {entry.name for entry in (*entries, *parts)}
             own = [made for made in done if made.job.entry.name in names]
-            found = assemble(spec, workplace, levels, entries, own, compilers, texts, on_devices)
+            found = assemble(spec, workplace, levels, entries, planned, own, compilers, texts, on_devices)
             listener.step("checking")
             try:
                 check(workplace.library)
                 break
             except UnprovedError as error:
-                if not keep_going or not all(finding.entry for finding in error.findings):
+                if not keep_going or not _may_go(entries, error):
                     raise
                 for finding in error.findings:
                     listener.failed(str(finding))
@@ -157,25 +166,29 @@ def assemble(
     workplace: Workplace,
     levels: Sequence[Level],
     entries: Sequence[PlannedEntry],
+    models: Sequence[PlannedModel],
     done: Sequence[Made],
     compilers: Mapping[str, CCompiler],
     texts: Mapping[str, str],
     devices: DeviceFiles,
 ) -> Manifest:
     """Write all files of the library; the manifest last."""
-    programs = {(m.job.entry.name, m.job.level.name, m.job.number): _program(m.facts) for m in done}
-    sources = sources_of(spec, levels, entries, programs)
+    programs = {(m.job.entry.name, m.job.level.name, m.job.number): EntryProgram.of(m.facts) for m in done}
+    sources = sources_of(spec, levels, entries, models, programs)
+    parts = [kernel for model in models for kernel in model.kernels]
     written: dict[str, str | bytes] = {
         **texts,
         **devices.files,
         "manifest.schema.json": schema_text(),
         **{machine_path(level.name): level.text(spec.name) for level in levels},
-        **{kernel_path(entry.name): entry.text for entry in entries},
+        **{kernel_path(entry.name): entry.text for entry in (*entries, *parts)},
+        **{model.plan.weights_path: model.weights + model.plan.digest.encode() for model in models},
         **{trace_path(made.job.name): made.facts["trace"] for made in done},
         **{f"source/{name}": (Path(__file__).parent / name).read_text(encoding="utf-8") for name in _RUNTIME},
         f"source/{spec.name}.h": sources.header,
         "source/dispatch.c": sources.dispatch,
         "source/exports.map": sources.exports,
+        **({"source/weights.S": weights_text(models, spec.prefix)} if models else {}),
         f"include/{spec.name}.h": sources.header,
     }
     for path, data in written.items():
@@ -200,9 +213,11 @@ def assemble(
         tuple(_entry(entry, done) for entry in entries),
         {},
         devices.programs,
+        tuple(with_kernels(model.plan, tuple(_entry(entry, done) for entry in model.kernels)) for model in models),
     )
     for triple in bare.triples:
-        made = wheel(bare, inside(workplace.library, bare.library(triple)).read_bytes(), texts["LICENSE"])
+        weights = {model.plan.name: model.weights + model.plan.digest.encode() for model in models}
+        made = wheel(bare, inside(workplace.library, bare.library(triple)).read_bytes(), texts["LICENSE"], weights)
         workplace.write(f"wheel/{made.name}", made.data)
     found = replace(bare, files=digests(workplace.library))
     workplace.write(MANIFEST, found.text())
@@ -214,9 +229,24 @@ def tools_of(compilers: Mapping[str, CCompiler]) -> dict[str, str]:
     return {**tool_versions(), **{f"compiler for {each}": found.version() for each, found in compilers.items()}}
 
 
-def _program(facts: Mapping[str, Any]) -> EntryProgram:
-    shared, thread = facts["workspace"]
-    return EntryProgram(facts["symbol"], (shared, thread), facts["parallel"], tuple(facts["alignments"]))
+def _check_models(models: Sequence[PlannedModel], failed: Mapping[str, PdojoError]) -> None:
+    """Raise the error of a kernel of a model, without which there is no model."""
+    for kernel in (kernel for model in models for kernel in model.kernels):
+        if kernel.name in failed:
+            raise failed[kernel.name]
+
+
+def _may_go(entries: Sequence[PlannedEntry], error: UnprovedError) -> bool:
+    """Whether all faults are those of entries of operators, which may be left out."""
+    return {finding.entry for finding in error.findings} <= {entry.name for entry in entries}
+
+
+def _check_names(spec: LibrarySpec, entries: Sequence[PlannedEntry], models: Sequence[PlannedModel]) -> None:
+    """Raise UsageError for a model whose functions have the names of operators."""
+    taken = {entry.operator for entry in entries}
+    for name in functions_of(models):
+        if name in taken:
+            raise spec.error(f"an operator and a model have the function '{name}'; give one of them another 'name'")
 
 
 def _entry(entry: PlannedEntry, done: Sequence[Made]) -> Entry:

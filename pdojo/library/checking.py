@@ -12,7 +12,6 @@ from pdojo.library.manifest import (
     ALIGNED,
     UNALIGNED,
     DeviceProgram,
-    Entry,
     Manifest,
     entry_name,
     kernel_path,
@@ -30,6 +29,8 @@ from pdojo.library.naming import (
     version_problem,
 )
 from pdojo.library.paths import path_problem, shown
+from pdojo.library.plan_checking import parts_of, plan_problems
+from pdojo.library.records import Entry
 
 _LARGEST = (1 << 63) - 1
 """The largest size: sizes are `int64_t`."""
@@ -54,6 +55,14 @@ def problems(manifest: Manifest) -> Iterator[str]:
         yield from (f"entries[{number}].{problem}" for problem in _of_entry(entry))
     for number, device in enumerate(manifest.devices):
         yield from (f"devices[{number}].{problem}" for problem in _of_device(device))
+    for number, plan in enumerate(manifest.models):
+        yield from (f"models[{number}].{problem}" for problem in plan_problems(plan))
+        for name, entry in parts_of(plan):
+            yield from _same(f"models[{number}].kernels: operator", entry.operator, name)
+            yield from (f"models[{number}].kernels.{problem}" for problem in _of_entry(entry))
+    names = [plan.name for plan in manifest.models]
+    if sorted(set(names)) != names:
+        yield "models: they are not sorted by name"
     keys = [order_of(entry.operator, entry.sizes) for entry in manifest.entries]
     if keys != sorted(keys):
         yield "entries: they are not sorted by operator and sizes"

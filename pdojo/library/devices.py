@@ -20,17 +20,9 @@ from pdojo.errors import LoweringError, PdojoError, UsageError
 from pdojo.library.entries import PlannedEntry
 from pdojo.library.levels import Level
 from pdojo.library.loader import LoadedEntry, loader_texts
-from pdojo.library.manifest import (
-    ALIGNED,
-    DeviceProgram,
-    Variant,
-    digest,
-    is_open,
-    machine_path,
-    program_name,
-    trace_path,
-)
+from pdojo.library.manifest import ALIGNED, DeviceProgram, digest, is_open, machine_path, program_name, trace_path
 from pdojo.library.naming import licence_line
+from pdojo.library.records import Variant
 from pdojo.library.spec import LibrarySpec
 from pdojo.passes.scheduled_kernel import PASS, make_moves
 

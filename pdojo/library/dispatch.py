@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import prod
@@ -18,25 +18,13 @@ from pdojo.library.features import feature_tests, state_of
 from pdojo.library.interface import Operator, header_text, operators_of
 from pdojo.library.levels import TILES, Level
 from pdojo.library.manifest import is_open, major
+from pdojo.library.model_code import declared, functions_of, levels_text, model_text
+from pdojo.library.models import PlannedModel
 from pdojo.library.naming import FUNCTIONS, licence_line
+from pdojo.library.program_facts import Programs
 from pdojo.library.spec import LibrarySpec
 
 _MACROS = {"x86_64": "__x86_64__", "aarch64": "__aarch64__", "riscv64": "__riscv"}
-
-
-@dataclass(frozen=True)
-class EntryProgram:
-    """The compiled program of an entry for a level and an alignment."""
-
-    symbol: str
-    workspace: tuple[int, int]
-    is_parallel: bool
-    alignments: tuple[int, ...]
-    """Bytes to which callers align each array."""
-
-
-Programs = Mapping[tuple[str, str, int], EntryProgram]
-"""Programs by names of entry and level, and number of the variant: 0 for aligned arrays, 1 for others."""
 
 
 @dataclass(frozen=True)
@@ -50,30 +38,44 @@ class Sources:
 
 
 def sources_of(
-    spec: LibrarySpec, levels: Sequence[Level], entries: Sequence[PlannedEntry], programs: Programs
+    spec: LibrarySpec,
+    levels: Sequence[Level],
+    entries: Sequence[PlannedEntry],
+    models: Sequence[PlannedModel],
+    programs: Programs,
 ) -> Sources:
     """The C of a library; equal arguments give equal texts."""
     operators = operators_of(entries)
-    names = [*FUNCTIONS, *(each.name for each in operators)]
+    names = [*FUNCTIONS, *(each.name for each in operators), *functions_of(models)]
     exports = "".join(f"    {spec.prefix}_{name};\n" for name in names)
     node = f"{spec.prefix.upper()}_{major(spec.version)}"
     return Sources(
-        header_text(spec, operators),
-        "\n".join(_dispatch(spec, levels, operators, programs)) + "\n",
+        header_text(spec, operators, [declared(each, spec.prefix) for each in models]),
+        "\n".join(_dispatch(spec, levels, operators, models, programs)) + "\n",
         f"{node} {{\n  global:\n{exports}  local: *;\n}};\n",
     )
 
 
 def _dispatch(
-    spec: LibrarySpec, levels: Sequence[Level], operators: Sequence[Operator], programs: Programs
+    spec: LibrarySpec,
+    levels: Sequence[Level],
+    operators: Sequence[Operator],
+    models: Sequence[PlannedModel],
+    programs: Programs,
 ) -> Iterator[str]:
     prefix, upper = spec.prefix, spec.prefix.upper()
     yield licence_line(spec.licence)
-    yield f'#include "{spec.name}.h"\n#include "runtime.h"\n'
+    yield f'#include "{spec.name}.h"\n#include "runtime.h"\n\n#include <string.h>\n'
+    for entry in (kernel for model in models for kernel in model.kernels):
+        if entry.checked_indices:
+            yield from _refuses(entry)
     yield "/* Levels, best first, and the programs for each of them. */\n"
     for number, (architecture, group) in enumerate(groupby(levels, lambda level: level.machine.architecture)):
         yield f"#{'el' if number else ''}if defined({_MACROS[architecture]})"
-        yield from _programs(list(group), operators, programs)
+        own = list(group)
+        yield from _programs(own, operators, programs)
+        for model in models:
+            yield from levels_text(model, own, programs)
     yield '#else\n#error "the library has no programs for this architecture"\n#endif\n'
     shapes = sorted({_call_shape(entry) for operator in operators for entry in operator.entries})
     yield from (_caller(*shape) for shape in shapes)
@@ -92,6 +94,8 @@ def _dispatch(
     yield "  return pd_level_name((const pd_handle *)handle);\n}\n"
     for operator in operators:
         yield _function(operator, prefix)
+    for number, model in enumerate(models):
+        yield from model_text(model, number, len(models), prefix)
 
 
 def _programs(levels: Sequence[Level], operators: Sequence[Operator], programs: Programs) -> Iterator[str]:

@@ -10,15 +10,16 @@ from pdojo.backends.calling.arrays import array_bytes, parameters_of
 from pdojo.backends.common.placement import plan_memory
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import host
-from pdojo.dialect.notation import print_notation
+from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError, UsageError
 from pdojo.kernels import Workload
 from pdojo.kernels.workload import size_text
-from pdojo.library.manifest import Array, Sizes, entry_name, is_open, order_of
+from pdojo.library.manifest import entry_name, is_open, order_of
 from pdojo.library.naming import TAKEN, operator_problem
+from pdojo.library.records import Array, Sizes
 from pdojo.library.sources import KernelSource, SizedKernel, given_source
 from pdojo.library.spec import MOST_ROWS, LibrarySpec, OperatorSpec
 from pdojo.passes.versions import advised_versions
@@ -42,6 +43,8 @@ class PlannedEntry:
     """False for a kernel that is compiled without a move."""
     source: Workload | str | None = None
     """The kernel at other sizes; None if there is none."""
+    is_part: bool = False
+    """Whether it is a kernel of a model, which keeps its constants, and gets aligned arrays only."""
 
     @property
     def text(self) -> str:
@@ -66,7 +69,11 @@ class PlannedEntry:
 
 
 def entries_of(
-    spec: LibrarySpec, models: Iterable[tuple[str, KernelOp]] = (), most_bytes: int | None = None
+    spec: LibrarySpec,
+    models: Iterable[tuple[str, KernelOp]] = (),
+    most_bytes: int | None = None,
+    *,
+    has_models: bool = False,
 ) -> tuple[PlannedEntry, ...]:
     """The entries of a specification and of the kernels of models, sorted by operator and sizes.
 
@@ -92,7 +99,7 @@ def entries_of(
             )
         found += made
     found += _small(_of_models(models, {*TAKEN, *(entry.operator for entry in found)}), most_bytes)
-    if not found:
+    if not found and not has_models:
         raise spec.error("the library has no operators; add [[operators]] to its specification, or name a model")
     return tuple(sorted(found, key=lambda entry: order_of(entry.operator, entry.sizes)))
 
@@ -193,6 +200,14 @@ def _entry(operator: str, sized: SizedKernel, *, is_tuned: bool = True) -> Plann
         # A plain kernel has no move that could make a buffer fit.
         plan_memory(nest)
     return PlannedEntry(name, operator, sized.sizes, sized.kernel, arrays_of(sized.kernel), is_tuned, sized.source)
+
+
+def planned_part(name: str, kernel: KernelOp) -> PlannedEntry:
+    """The entry of a kernel of a model."""
+    # Parsed again: traces store the identifiers of the program as printed.
+    (parsed,) = parse_notation(print_notation(kernel), name)
+    sizes = {size.name: size.values for size in parsed.known_sizes().values()}
+    return PlannedEntry(entry_name(name, sizes), name, sizes, parsed, arrays_of(parsed), is_part=True)
 
 
 def arrays_of(kernel: KernelOp) -> tuple[Array, ...]:

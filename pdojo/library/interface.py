@@ -30,6 +30,7 @@ CODES = {
     "LEVEL": "the processor runs no level of the library, or not the named one",
     "ARGUMENT": "the number of threads is not from 0 to 4096",
     "INDICES": "an index is outside of its range",
+    "WEIGHTS": "the model is not loaded, or its file of weights is missing or another one",
 }
 """Return codes, keyed by their names without the prefix, in the order of `runtime.h`."""
 
@@ -85,11 +86,11 @@ class Operator:
         return ", ".join(rows), sizes, arrays
 
 
-def header_text(spec: LibrarySpec, operators: Sequence[Operator]) -> str:
-    """The header of a library; equal arguments give equal texts."""
+def header_text(spec: LibrarySpec, operators: Sequence[Operator], models: Sequence[str]) -> str:
+    """The header of a library, with the declarations of its models; equal arguments give equal texts."""
     prefix, upper = spec.prefix, spec.prefix.upper()
     codes = ",\n".join(f"  {upper}_{name} = {number} /* {text} */" for number, (name, text) in enumerate(CODES.items()))
-    functions = "\n".join(_declared(each, prefix) for each in operators)
+    functions = "\n".join([*(_declared(each, prefix) for each in operators), *models])
     return f"""\
 {licence_line(spec.licence)}
 /* {spec.name} {spec.version}: tuned kernels, made by pdojo.

@@ -28,6 +28,8 @@ _LINKED = (
     "-Wl,-z,now",
 )
 SOURCES = ("runtime.c", "dispatch.c")
+ASSEMBLED = ("weights.S",)
+"""The sources of libraries with models."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +53,27 @@ class CCompiler:
         All paths are relative to `folder`. Raises LoweringError with the compiler's message.
         """
         compiled: list[str] = []
-        for source in SOURCES:
-            compiled.append(f"{source.removesuffix('.c')}.o")
+        for source in (*SOURCES, *(name for name in ASSEMBLED if (folder / "source" / name).exists())):
+            compiled.append(f"{source.rpartition('.')[0]}.o")
             _ran([*self.command, *FLAGS, "-c", f"source/{source}", "-o", compiled[-1]], folder, self.title)
         # A file of arguments: there may be thousands of objects.
         write_file(folder / "link.txt", "\n".join([*compiled, *objects]) + "\n")
         # A separate argument, because the compiler splits arguments of -Wl at commas.
         library = ("-Xlinker", "-soname", "-Xlinker", soname)
         exports = "-Wl,--version-script=source/exports.map"
-        wanted = [*self.command, "-shared", *library, exports, *_LINKED, "-o", output, "@link.txt", "-pthread", "-lm"]
+        wanted = [
+            *self.command,
+            "-shared",
+            *library,
+            exports,
+            *_LINKED,
+            "-o",
+            output,
+            "@link.txt",
+            "-pthread",
+            "-lm",
+            "-ldl",
+        ]
         _ran(wanted, folder, self.title)
         for rest in (*compiled, "link.txt"):
             (folder / rest).unlink()

@@ -8,72 +8,22 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from math import prod
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from pdojo.errors import UsageError
 from pdojo.files import read_bytes
 from pdojo.kernels.workload import size_of, size_text
+from pdojo.library.model_plan import ModelPlan, plan_from_json
 from pdojo.library.paths import contents
+from pdojo.library.records import Array, Entry, Sizes, Variant
 
 FORMAT = "pdojo library"
-VERSION = 2
+VERSION = 3
 MANIFEST = "manifest.json"
 LARGEST = 1 << 30
 """Most bytes of a file of a library."""
-Sizes: TypeAlias = Mapping[str, int | range]
-"""Values of an operator's size arguments, in their order; a range for one that calls choose."""
 ALIGNED, UNALIGNED = 64, 1
 """Alignments of the two variants: of a cache line, and of the elements."""
-
-
-@dataclass(frozen=True)
-class Array:
-    """An array argument of an operator."""
-
-    name: str
-    dtype: str
-    """Element type in notation: `f32`, `bf16`, `i8`."""
-    shape: tuple[int | str, ...]
-    """Extents: numbers, or expressions of the sizes that calls choose: `N`, `(H+2)//2`."""
-    direction: Literal["in", "inout", "out"]
-
-
-@dataclass(frozen=True)
-class Variant:
-    """The program of an entry for a level and an alignment."""
-
-    level: str
-    """Name of the machine description in `machines/`."""
-    align: int
-    """Bytes to which callers align all arrays."""
-    trace: str
-    """Path of the trace, relative to the library's folder."""
-    symbol: str
-    """Hidden symbol of the function in the shared library."""
-    program: str
-    """SHA-256 of the program in canonical notation."""
-    object: str
-    """SHA-256 of the object file."""
-    workspace: tuple[int, int]
-    """Bytes of workspace: for a call, and for each thread."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """An operator at sizes."""
-
-    name: str
-    """Unique name in the library: `softmax_f32_24576x512`."""
-    operator: str
-    """The C function without the library's prefix: `softmax_f32`."""
-    sizes: Sizes
-    """Values of the operator's size arguments, in their order; `1..4096` or `8..2048/8` for those that calls choose."""
-    arrays: tuple[Array, ...]
-    numerics: tuple[str, ...]
-    """Classes of rounding changes that the kernel permits."""
-    kernel: str
-    """Path of the plain kernel, relative to the library's folder."""
-    variants: tuple[Variant, ...]
 
 
 @dataclass(frozen=True)
@@ -107,6 +57,8 @@ class Manifest:
     """SHA-256 of every file of the folder but the manifest, keyed by relative path."""
     devices: tuple[DeviceProgram, ...] = ()
     """Programs for devices, in the order of devices and entries."""
+    models: tuple[ModelPlan, ...] = ()
+    """Models, sorted by name."""
 
     def library(self, triple: str) -> str:
         """Path of the shared library of a triple, relative to the library's folder."""
@@ -202,6 +154,16 @@ def _range(text: str) -> range:
     return found
 
 
+def sizes_from_json(data: Mapping[str, Any]) -> Sizes:
+    """Sizes of an entry or a model. Raises UsageError for a text that is no size."""
+    return {name: _range(size) if isinstance(size, str) else size for name, size in data.items()}
+
+
+def model_from_json(data: Mapping[str, Any]) -> ModelPlan:
+    """The inverse of `asdict`. Raises KeyError or TypeError for other data, UsageError for a text that is no size."""
+    return plan_from_json(data, entry_from_json, sizes_from_json)
+
+
 def device_from_json(data: Mapping[str, Any]) -> DeviceProgram:
     """The inverse of `asdict`. Raises KeyError or TypeError for other data."""
     return DeviceProgram(data["entry"], data["file"], _variant_from_json(data["variant"]))
@@ -232,7 +194,7 @@ def entry_from_json(data: Mapping[str, Any]) -> Entry:
     """The inverse of `asdict`. Raises KeyError or TypeError for other data, UsageError for a text that is no size."""
     arrays = tuple(Array(a["name"], a["dtype"], tuple(a["shape"]), a["direction"]) for a in data["arrays"])
     variants = tuple(map(_variant_from_json, data["variants"]))
-    sizes = {name: _range(size) if isinstance(size, str) else size for name, size in data["sizes"].items()}
+    sizes = sizes_from_json(data["sizes"])
     lists = {"arrays": arrays, "numerics": tuple(data["numerics"]), "variants": variants}
     values: dict[str, Any] = {**data, **lists, "sizes": sizes}
     return Entry(**values)

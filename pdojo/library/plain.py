@@ -10,8 +10,8 @@ from pdojo.errors import UsageError
 from pdojo.files import read_text
 from pdojo.kernels.workload import size_text
 from pdojo.library.entries import arrays_of
-from pdojo.library.manifest import Entry
 from pdojo.library.paths import inside
+from pdojo.library.records import Entry
 
 
 def plain_kernel(folder: Path, entry: Entry) -> KernelOp:

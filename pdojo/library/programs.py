@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from time import perf_counter
@@ -113,6 +113,9 @@ def jobs_of(levels: Sequence[Level], entries: Sequence[PlannedEntry]) -> list[Jo
     jobs: list[Job] = []
     for level in levels:
         for entry in entries:
+            if entry.is_part:
+                jobs.append(Job(entry, level, ALIGNED))
+                continue
             both = [print_notation(with_alignment(entry.kernel, align)) for align in (ALIGNED, UNALIGNED)]
             jobs += [Job(entry, level, ALIGNED), *([Job(entry, level, UNALIGNED)] if both[0] != both[1] else [])]
     return jobs
@@ -221,6 +224,8 @@ def facts_of(kernel: KernelOp, compiled: CompiledProgram) -> dict[str, Any]:
         "parallel": compiled.is_parallel,
         "alignments": [parameter.alignment for parameter in parameters_of(nest_of(kernel))],
         "object": digest(compiled.code),
+        "arguments": compiled.arguments,
+        "binding": None if compiled.binding is None else asdict(compiled.binding),
     }
 
 

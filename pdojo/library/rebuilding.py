@@ -9,19 +9,22 @@ from pathlib import Path
 from pdojo.backends.common.processes import shared_map
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
-from pdojo.files import read_text
+from pdojo.files import read_bytes, read_text
 from pdojo.library.build import assemble, tools_of
 from pdojo.library.devices import DeviceChoice, DeviceFiles, device_files, device_tools
 from pdojo.library.entries import PlannedEntry
 from pdojo.library.findings import Finding, Listener
 from pdojo.library.levels import Level
 from pdojo.library.linking import compiler_for
-from pdojo.library.manifest import MANIFEST, Entry, Manifest, Variant, digests
+from pdojo.library.manifest import LARGEST, MANIFEST, Manifest, digests
+from pdojo.library.model_plan import ModelPlan, with_kernels
+from pdojo.library.models import PlannedModel
 from pdojo.library.objects import ObjectSource
 from pdojo.library.packaging import package_files
 from pdojo.library.paths import inside
 from pdojo.library.programs import Made, c_name, facts_of, jobs_of
 from pdojo.library.publishing import Workplace
+from pdojo.library.records import Entry, Variant
 from pdojo.library.replaying import Replayed
 from pdojo.library.spec import LibrarySpec
 
@@ -60,11 +63,13 @@ class Rebuild:
         if found:
             return found
         on_devices = [each for each in programs if each.variant.level in self._devices]
-        entries = {each.entry.name: _planned(each) for each in programs}
+        parts = {kernel.name for plan in self._manifest.models for kernel in plan.kernels}
+        planned = {each.entry.name: _planned(each, is_part=each.entry.name in parts) for each in programs}
+        entries = {name: entry for name, entry in planned.items() if not entry.is_part}
         done: list[Made] = []
         found = list(
             self._compile(
-                list(entries.values()), [each for each in programs if each.variant.level not in self._devices], done
+                list(planned.values()), [each for each in programs if each.variant.level not in self._devices], done
             )
         )
         if found:
@@ -79,6 +84,7 @@ class Rebuild:
             self._workplace,
             self._levels,
             list(entries.values()),
+            [self._model(plan, planned) for plan in self._manifest.models],
             done,
             self._compilers,
             texts,
@@ -88,6 +94,11 @@ class Rebuild:
         if replace(made, files={}).text() != replace(self._manifest, files={}).text():
             found.append(Finding("the rebuilt manifest differs", file=MANIFEST))
         return found
+
+    def _model(self, plan: ModelPlan, planned: Mapping[str, PlannedEntry]) -> PlannedModel:
+        data = read_bytes(inside(self._folder, plan.weights_path), LARGEST)
+        kernels = tuple(planned[kernel.name] for kernel in plan.kernels)
+        return PlannedModel(with_kernels(plan, ()), kernels, data[: plan.weight_bytes])
 
     def _of_tools(self) -> Iterator[Finding]:
         tools = {**tools_of(self._compilers), **device_tools(self._devices.values())}
@@ -140,9 +151,9 @@ class Rebuild:
                 yield Finding("the rebuilt file has other bytes", file=name)
 
 
-def _planned(replayed: Replayed) -> PlannedEntry:
+def _planned(replayed: Replayed, *, is_part: bool) -> PlannedEntry:
     entry = replayed.entry
-    return PlannedEntry(entry.name, entry.operator, entry.sizes, replayed.plain, entry.arrays)
+    return PlannedEntry(entry.name, entry.operator, entry.sizes, replayed.plain, entry.arrays, is_part=is_part)
 
 
 def _facts(entry: Entry, variant: Variant, facts: Mapping[str, object]) -> Iterator[Finding]:

@@ -14,9 +14,10 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.errors import PdojoError, UsageError
 from pdojo.kernels import Workload, kernel_names
 from pdojo.library.findings import Finding, Listener
-from pdojo.library.manifest import Entry, Manifest, Variant, digest
+from pdojo.library.manifest import Manifest, digest
 from pdojo.library.paths import inside
 from pdojo.library.plain import interface_fault, plain_kernel
+from pdojo.library.records import Entry, Variant
 from pdojo.library.sources import KernelSource
 from pdojo.library.spec import OperatorSpec
 from pdojo.passes.scheduled_kernel import ScheduledKernel, make_moves

@@ -33,8 +33,10 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.library.client.runtime import Library
 from pdojo.library.entries import halved
 from pdojo.library.expected import Content, Expected
-from pdojo.library.manifest import Entry, Manifest, is_open
+from pdojo.library.manifest import Manifest, is_open
+from pdojo.library.model_running import ModelCase, ModelRunner, model_cases
 from pdojo.library.plain import plain_kernel
+from pdojo.library.records import Entry
 from pdojo.library.schema import read_manifest
 
 CALLERS, CALLS = 4, 3
@@ -65,6 +67,11 @@ class Case:
     threads: int
     callers: int = 1
 
+    @property
+    def name(self) -> str:
+        """The entry's name."""
+        return self.entry.name
+
     def __str__(self) -> str:
         contents = "random inputs" if self.content == "random" else "inputs with NaN and infinities"
         at_once = f", {self.callers} callers at once" if self.callers > 1 else ""
@@ -73,14 +80,14 @@ class Case:
         return f"{sizes}level {self.level}, {contents}, {self.placement}, {threads}{at_once}"
 
 
-def cases_of(folder: Path, manifest: Manifest, levels: Sequence[str]) -> list[Case]:
-    """All cases of the library in a folder at some of its levels, entry by entry."""
-    found: list[Case] = []
+def cases_of(folder: Path, manifest: Manifest, levels: Sequence[str]) -> list[Case | ModelCase]:
+    """All cases of the library in a folder at some of its levels, entry by entry, then models."""
+    found: list[Case | ModelCase] = []
     for entry in manifest.entries:
         for sizes in called_sizes(entry, plain_kernel(folder, entry)):
             found += [Case(entry, sizes, *each) for each in product(levels, CONTENTS, PLACEMENTS, (1, 2))]
             found += [Case(entry, sizes, level, "random", PLACEMENTS[3], 2, CALLERS) for level in levels]
-    return found
+    return [*found, *model_cases(manifest, levels)]
 
 
 def called_sizes(entry: Entry, plain: KernelOp) -> list[dict[str, int]]:
@@ -195,11 +202,12 @@ def main(arguments: Sequence[str]) -> None:
     """Run the cases from a number on."""
     folder, library, levels, first = Path(arguments[0]), arguments[1], arguments[2].split(","), int(arguments[3])
     manifest = read_manifest(folder)
-    runner = Runner(folder, Library(library, manifest.prefix))
+    loaded = Library(library, manifest.prefix)
+    runner, models = Runner(folder, loaded), ModelRunner(folder, loaded)
     with np.errstate(all="ignore"):
         for number, case in list(enumerate(cases_of(folder, manifest, levels)))[first:]:
             _say(case=number)
-            fault = runner.run(case)
+            fault = models.run(case, randbits(32)) if isinstance(case, ModelCase) else runner.run(case)
             if fault is not None:
                 _say(fault=fault)
     _say(end=True)

@@ -4,12 +4,16 @@
 #define _GNU_SOURCE
 #include "runtime.h"
 
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -35,6 +39,8 @@ static inline void relax(void) {
 
 /* Handles */
 
+typedef struct pd_loaded pd_loaded;
+
 typedef struct { pd_handle *handle; int number; } pd_worker;
 
 struct pd_handle {
@@ -49,6 +55,8 @@ struct pd_handle {
   void (*work)(void *);
   void *data;
   int processor; /* the caller's */
+  pd_loaded **loaded; /* by the numbers of models */
+  int models;
   /* The number of the job, times 2^16, plus the number of its threads; 0 threads end the workers. */
   _Alignas(LINE) atomic_ullong ticket;
   atomic_int sleepers;
@@ -303,6 +311,22 @@ PD_HIDDEN int pd_create(pd_handle **out, int threads, const char *level, const p
   return PD_OK;
 }
 
+/* A model that is bound, for all handles that share it. */
+struct pd_loaded {
+  atomic_int handles;
+  const char *weights; /* in the library, or mapped */
+  size_t mapped;       /* bytes; 0 if the weights are in the library */
+  char *bound;
+  size_t bound_bytes;
+};
+
+static void drop_loaded(pd_loaded *loaded) {
+  if (loaded == NULL || atomic_fetch_sub(&loaded->handles, 1) > 1) return;
+  if (loaded->mapped > 0) munmap((void *)loaded->weights, loaded->mapped);
+  if (loaded->bound_bytes > 0) munmap(loaded->bound, loaded->bound_bytes);
+  free(loaded);
+}
+
 static void drop_workspace(pd_handle *handle) {
   if (handle->workspace_bytes > 0) munmap(handle->workspace, handle->workspace_bytes);
   handle->workspace = NULL;
@@ -320,6 +344,8 @@ PD_HIDDEN void pd_destroy(pd_handle *handle) {
   }
   free(handle->workers);
   free(handle->records);
+  for (int k = 0; k < handle->models; k++) drop_loaded(handle->loaded[k]);
+  free(handle->loaded);
   drop_workspace(handle);
   free(handle);
 }
@@ -337,6 +363,7 @@ PD_HIDDEN const char *pd_message(int code) {
     case PD_LEVEL: return "the processor runs no level of the library, or not the named one";
     case PD_ARGUMENT: return "the number of threads is not from 0 to 4096";
     case PD_INDICES: return "an index is outside of its range";
+    case PD_WEIGHTS: return "the model is not loaded, or its file of weights is missing or another one";
     default: return "unknown code";
   }
 }
@@ -456,4 +483,163 @@ PD_HIDDEN int pd_run(
   }
   release(handle);
   return reserved ? PD_OK : PD_MEMORY;
+}
+
+/* Models */
+
+static size_t lines(size_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
+
+/* Map the weights in a file; 0 if it is missing or another one. */
+static int map_file(pd_loaded *loaded, const pd_model *model, const char *path) {
+  const size_t digest = 64, wanted = model->weights_bytes + digest;
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  struct stat facts;
+  void *memory = MAP_FAILED;
+  if (fstat(file, &facts) == 0 && facts.st_size == (off_t)wanted)
+    memory = mmap(NULL, wanted, PROT_READ, MAP_PRIVATE, file, 0);
+  close(file);
+  if (memory == MAP_FAILED) return 0;
+  if (memcmp((char *)memory + model->weights_bytes, model->digest, digest) != 0) {
+    munmap(memory, wanted);
+    return 0;
+  }
+  loaded->weights = memory;
+  loaded->mapped = wanted;
+  return 1;
+}
+
+/* The file of weights beside the library, or in the folder `weights` of the library's own. */
+static int map_beside(pd_loaded *loaded, const pd_model *model) {
+  Dl_info own;
+  if (dladdr((void *)pd_load, &own) == 0 || own.dli_fname == NULL) return 0;
+  const char *end = strrchr(own.dli_fname, '/');
+  const int length = end == NULL ? 0 : (int)(end - own.dli_fname) + 1;
+  static const char *const folders[] = {"", "../../weights/"};
+  char path[4096];
+  for (int k = 0; k < 2; k++) {
+    const int written = snprintf(path, sizeof path, "%.*s%s%s", length, own.dli_fname, folders[k], model->file);
+    if (written > 0 && written < (int)sizeof path && map_file(loaded, model, path)) return 1;
+  }
+  return 0;
+}
+
+/* Bytes of a call's memory: the workspace of kernels, the block, and copies of arrays that are not aligned. */
+static size_t call_bytes(const pd_handle *handle, const pd_model *model, size_t block, const size_t *bytes) {
+  const pd_model_level *level = &model->levels[handle->level];
+  size_t all = lines(level->shared) + lines(level->thread * (size_t)handle->threads) + lines(block);
+  for (int k = 0; k < model->count; k++) all += lines(bytes[k]);
+  return all;
+}
+
+static int room_for_models(pd_handle *handle, const pd_model *model) {
+  if (handle->loaded == NULL) {
+    handle->loaded = calloc((size_t)model->models, sizeof *handle->loaded);
+    handle->models = handle->loaded == NULL ? 0 : model->models;
+  }
+  return handle->loaded != NULL;
+}
+
+static int bind_model(pd_handle *handle, const pd_model *model, const char *path, size_t *bytes, size_t *places) {
+  if (!room_for_models(handle, model)) return PD_MEMORY;
+  if (handle->loaded[model->number] != NULL) return PD_OK;
+  const pd_model_level *level = &model->levels[handle->level];
+  pd_loaded *loaded = calloc(1, sizeof *loaded);
+  if (loaded == NULL) return PD_MEMORY;
+  atomic_store(&loaded->handles, 1);
+  loaded->weights = model->weights;
+  int code = PD_OK;
+  if (model->weights == NULL && !(path == NULL ? map_beside(loaded, model) : map_file(loaded, model, path)))
+    code = PD_WEIGHTS;
+  if (code == PD_OK && level->bound > 0) {
+    void *memory = mmap(NULL, level->bound, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+      code = PD_MEMORY;
+    } else {
+      loaded->bound = memory;
+      loaded->bound_bytes = level->bound;
+    }
+  }
+  if (code == PD_OK) {
+    /* At the greatest sizes, so that calls take no memory of the system. */
+    int64_t *most = malloc((size_t)(model->columns + 1) * sizeof *most);
+    for (int k = 0; most != NULL && k < model->columns; k++) most[k] = model->ranges[k].high;
+    const size_t block = most == NULL ? 0 : model->measure(most, bytes, places);
+    if (most == NULL || !reserve(handle, call_bytes(handle, model, block, bytes))) code = PD_MEMORY;
+    free(most);
+  }
+  if (code != PD_OK) {
+    drop_loaded(loaded);
+    return code;
+  }
+  self = (pd_thread){.handle = handle, .team = 1};
+  level->bind(loaded->weights, loaded->bound, handle->workspace, handle->threads);
+  handle->loaded[model->number] = loaded;
+  return PD_OK;
+}
+
+PD_HIDDEN int pd_load(pd_handle *handle, const pd_model *model, const char *path, size_t *bytes, size_t *places) {
+  if (handle == NULL) return PD_NULL;
+  if (!acquire(handle)) return PD_BUSY;
+  const int code = bind_model(handle, model, path, bytes, places);
+  release(handle);
+  return code;
+}
+
+PD_HIDDEN int pd_share(pd_handle *handle, pd_handle *other, const pd_model *model) {
+  if (handle == NULL || other == NULL) return PD_NULL;
+  if (handle->level != other->level) return PD_LEVEL;
+  if (!acquire(handle)) return PD_BUSY;
+  int code = room_for_models(handle, model) ? PD_OK : PD_MEMORY;
+  pd_loaded *loaded = other->models > model->number ? other->loaded[model->number] : NULL;
+  if (code == PD_OK && handle->loaded[model->number] == NULL) {
+    if (loaded == NULL) {
+      code = PD_WEIGHTS;
+    } else {
+      atomic_fetch_add(&loaded->handles, 1);
+      handle->loaded[model->number] = loaded;
+    }
+  }
+  release(handle);
+  return code;
+}
+
+PD_HIDDEN int pd_run_model(
+    pd_handle *handle, const pd_model *model, const int64_t *sizes, void **arrays, size_t *bytes, size_t *places) {
+  if (handle == NULL) return PD_NULL;
+  for (int k = 0; k < model->columns; k++) {
+    const pd_range *range = &model->ranges[k];
+    if (sizes[k] < range->low || sizes[k] > range->high || sizes[k] % range->step != 0) return PD_SIZES;
+  }
+  const size_t block = model->measure(sizes, bytes, places);
+  int aligned;
+  int code = check(model->arrays, model->count, arrays, bytes, &aligned);
+  if (code != PD_OK) return code;
+  if (!acquire(handle)) return PD_BUSY;
+  const pd_loaded *loaded = handle->models > model->number ? handle->loaded[model->number] : NULL;
+  if (loaded == NULL) {
+    code = PD_WEIGHTS;
+  } else if (!reserve(handle, call_bytes(handle, model, block, bytes))) {
+    code = PD_MEMORY;
+  } else {
+    const pd_model_level *level = &model->levels[handle->level];
+    char *const workspace = handle->workspace;
+    char *const own = workspace + lines(level->shared) + lines(level->thread * (size_t)handle->threads);
+    char *copy = own + lines(block);
+    void *given[model->count];
+    for (int k = 0; k < model->count; k++) {
+      given[k] = arrays[k];
+      if (((uintptr_t)arrays[k] & (LINE - 1)) == 0) continue;
+      arrays[k] = copy;
+      copy += lines(bytes[k]);
+      if (!model->arrays[k].written) memcpy(arrays[k], given[k], bytes[k]);
+    }
+    const pd_model_call call = {own, loaded->weights, loaded->bound, arrays, sizes, places, workspace, handle->threads};
+    self = (pd_thread){.handle = handle, .team = 1};
+    code = level->call(&call);
+    for (int k = 0; code == PD_OK && k < model->count; k++)
+      if (model->arrays[k].written && given[k] != arrays[k]) memcpy(given[k], arrays[k], bytes[k]);
+  }
+  release(handle);
+  return code;
 }

@@ -15,7 +15,15 @@ from typing import Any, Literal, TypeAlias, cast, get_args, get_origin, get_type
 from pdojo.errors import UsageError
 from pdojo.files import read_text
 from pdojo.library.checking import problems
-from pdojo.library.manifest import FORMAT, MANIFEST, VERSION, Manifest, device_from_json, entry_from_json
+from pdojo.library.manifest import (
+    FORMAT,
+    MANIFEST,
+    VERSION,
+    Manifest,
+    device_from_json,
+    entry_from_json,
+    model_from_json,
+)
 from pdojo.library.paths import inside
 
 JSON: TypeAlias = dict[str, Any]
@@ -23,8 +31,8 @@ JSON: TypeAlias = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 LARGEST = 1 << 26
 """Most bytes of a manifest."""
-_WORDS = {"string": str, "integer": int, "array": list, "object": dict}
-_TYPES = {str: "string", int: "integer", range: "string"}
+_WORDS = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}
+_TYPES = {str: "string", int: "integer", range: "string", bool: "boolean"}
 
 
 @cache
@@ -103,7 +111,7 @@ def faults(data: object, rules: JSON | None = None, place: str = "") -> Iterator
             yield f"{where} is {_shown(data)}, not {' or '.join(map(_shown, known))}"
         return
     words: list[str] = [rules["type"]] if isinstance(rules["type"], str) else rules["type"]
-    if not isinstance(data, tuple(map(_WORDS.__getitem__, words))) or isinstance(data, bool):
+    if not isinstance(data, tuple(map(_WORDS.__getitem__, words))) or (isinstance(data, bool) and words != ["boolean"]):
         yield f"{where} is {_shown(data)}, which is no {' or '.join(words)}"
     elif isinstance(data, str):
         if not data.isprintable():
@@ -172,9 +180,10 @@ def parse_manifest(text: str, source: str = MANIFEST) -> Manifest:
     devices = tuple(map(device_from_json, values["devices"]))
     try:
         entries = tuple(map(entry_from_json, values["entries"]))
+        models = tuple(map(model_from_json, values["models"]))
     except UsageError as error:
         raise UsageError(f"'{source}' has values that no build writes: entries: sizes: {error}") from None
-    made: dict[str, Any] = {**values, **lists, "entries": entries, "devices": devices}
+    made: dict[str, Any] = {**values, **lists, "entries": entries, "devices": devices, "models": models}
     found = Manifest(**made)
     wrong = next(problems(found), None)
     if wrong is not None:

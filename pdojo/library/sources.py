@@ -17,7 +17,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError, did_you_mean
 from pdojo.kernels import PRESETS, Workload, kernel_names
 from pdojo.kernels.workload import size_text, sizes_in
-from pdojo.library.manifest import Sizes
+from pdojo.library.records import Sizes
 from pdojo.library.spec import OperatorSpec
 
 _TYPE = "T"

@@ -49,6 +49,24 @@ class OperatorSpec:
 
 
 @dataclass(frozen=True)
+class ModelSpec:
+    """A model as one function."""
+
+    key: str
+    """The place in the specification, for messages: `models[0]`."""
+    onnx: str | None = None
+    """The path of an ONNX file, relative to the specification; None for a model of PyTorch."""
+    torch: str | None = None
+    """`MODULE:FUNCTION` or `FILE.py:FUNCTION`, which returns a module and its inputs; None for an ONNX file."""
+    name: str | None = None
+    """The C function without prefix; None for the name of the file or of the function."""
+    shape: str | None = None
+    """Extents of open inputs, or ranges that calls choose: `batch=1..8`; None for 1."""
+    is_apart: bool = False
+    """Whether the weights are a file beside the library, which is mapped."""
+
+
+@dataclass(frozen=True)
 class TuningSpec:
     """The effort for programs of the level that this computer measures."""
 
@@ -89,6 +107,7 @@ class LibrarySpec:
     """Threads to tune for; None: as many as each description has."""
     tuning: TuningSpec = field(default_factory=TuningSpec)
     operators: tuple[OperatorSpec, ...] = ()
+    models: tuple[ModelSpec, ...] = ()
     folder: Path = field(default=Path(), compare=False)
     """The folder to which paths are relative."""
     source: str = field(default="", compare=False)
@@ -107,7 +126,7 @@ def read_spec(path: Path) -> LibrarySpec:
 def spec_of(data: Mapping[str, Any], source: str, folder: Path) -> LibrarySpec:
     """The specification in parsed TOML; `source` is its file, for messages. Raises UsageError like `read_spec`."""
     table = _Table(source, "", data)
-    table.check("name version prefix licence licence_file levels devices threads tuning operators".split())
+    table.check("name version prefix licence licence_file levels devices threads tuning operators models".split())
     name = table.required("name", _text)
     prefix, version = table.get("prefix", _text, name), table.get("version", _text, "0.1.0")
     licence = table.get("licence", _text, "NOASSERTION")
@@ -141,6 +160,7 @@ def spec_of(data: Mapping[str, Any], source: str, folder: Path) -> LibrarySpec:
         threads,
         _tuning(table.table("tuning")),
         tuple(operators),
+        tuple(_model(each) for each in table.tables("models")),
         folder,
         source,
     )
@@ -193,6 +213,24 @@ def _operator(table: _Table) -> OperatorSpec:
         None if classes is None else tuple(Numerics(each) for each in classes if each != Numerics.EXACT),
         table.get("rows", FLAG, default=False),
     )
+
+
+def _model(table: _Table) -> ModelSpec:
+    table.check("onnx torch name shape weights".split())
+    onnx, torch = table.get("onnx", _text, None), table.get("torch", _text, None)
+    if (onnx is None) == (torch is None):
+        raise table.error("onnx", "name the file of an ONNX model, or a function by key 'torch'")
+    name = table.get("name", _text, None)
+    problem = None if name is None else word_problem(name)
+    if problem is not None:
+        raise table.error("name", problem)
+    shape = table.get("shape", _text, None)
+    if shape is not None and onnx is None:
+        raise table.error("shape", "belongs to ONNX models")
+    weights = table.get("weights", _text, "inside")
+    if weights not in ("inside", "beside"):
+        raise table.error("weights", f"must be inside or beside, not '{weights}'")
+    return ModelSpec(table.key, onnx, torch, name, shape, weights == "beside")
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import IO
 
 from pdojo.library.findings import Finding, Listener
 from pdojo.library.manifest import Manifest
+from pdojo.library.model_running import ModelCase
 from pdojo.library.running import Case, cases_of
 
 LIMIT = 900.0
@@ -35,14 +36,14 @@ def run_entries(
         found += process.found
         # After a crash, the other cases of the entry would probably crash too.
         rest = range(process.at, len(cases)) if not is_finished else ()
-        first = next((k for k in rest if cases[k].entry != cases[process.at].entry), len(cases))
+        first = next((k for k in rest if cases[k].name != cases[process.at].name), len(cases))
     return found
 
 
 class _Process:
     """A process that runs cases until it has run all, or ends early."""
 
-    def __init__(self, cases: Sequence[Case], listener: Listener, limit: float) -> None:
+    def __init__(self, cases: Sequence[Case | ModelCase], listener: Listener, limit: float) -> None:
         self.found: list[Finding] = []
         self.at = 0
         """The number of the latest case."""
@@ -88,7 +89,7 @@ class _Process:
                 if "case" in message:
                     self.at = int(message["case"])
                     case = self._cases[self.at]
-                    self._listener.step(f"running {self.at + 1} of {len(self._cases)}, {case.entry.name}: {case}")
+                    self._listener.step(f"running {self.at + 1} of {len(self._cases)}, {case.name}: {case}")
                 if "fault" in message:
                     self._report(message["fault"])
         watch.cancel()
@@ -108,7 +109,7 @@ class _Process:
 
     def _report(self, what: str) -> None:
         case = self._cases[self.at]
-        self.found.append(Finding(f"{what} ({case})", case.entry.name))
+        self.found.append(Finding(f"{what} ({case})", case.name))
 
     def _ending(self, code: int, errors: IO[bytes]) -> str:
         """The end of a process in words."""

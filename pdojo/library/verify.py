@@ -12,10 +12,11 @@ from pdojo.files import read_text
 from pdojo.library.devices import check_device
 from pdojo.library.findings import Finding, Listener, UnprovedError
 from pdojo.library.levels import check_level, read_level, runs_here
-from pdojo.library.manifest import LARGEST, MANIFEST, Entry, Manifest, differing, machine_path, triple_of
+from pdojo.library.manifest import LARGEST, MANIFEST, Manifest, differing, machine_path, triple_of
 from pdojo.library.paths import inside
 from pdojo.library.publishing import Workplace
 from pdojo.library.rebuilding import Rebuild
+from pdojo.library.records import Entry
 from pdojo.library.replaying import Replay
 from pdojo.library.schema import read_manifest
 from pdojo.library.supervising import run_entries
@@ -48,7 +49,7 @@ def verify(folder: str | Path, listener: Listener | None = None) -> list[Finding
     if findings:
         return findings
     replay = Replay(folder, machines, listener)
-    programs = replay.run(manifest.entries)
+    programs = replay.run([*manifest.entries, *(kernel for plan in manifest.models for kernel in plan.kernels)])
     if not replay.findings:
         programs += replay.run_devices(manifest)
     if replay.findings:

@@ -33,8 +33,8 @@ class Wheel:
     data: bytes
 
 
-def wheel(manifest: Manifest, library: bytes, licence: str) -> Wheel:
-    """The wheel of a library, with the text of its licence.
+def wheel(manifest: Manifest, library: bytes, licence: str, weights: Mapping[str, bytes]) -> Wheel:
+    """The wheel of a library, with the text of its licence and the files of weights of its models, by their names.
 
     Raises UsageError for a version that packages of Python cannot have, and for a library that is not for Linux.
     """
@@ -46,6 +46,7 @@ def wheel(manifest: Manifest, library: bytes, licence: str) -> Wheel:
         f"{module}/__init__.py": module_text(manifest).encode(),
         **{f"{module}/{name}.py": (_CLIENT / f"{name}.py").read_bytes() for name in ("arrays", "runtime")},
         f"{module}/lib{manifest.name}.so": library,
+        **{f"{module}/{plan.name}.bin": weights[plan.name] for plan in manifest.models if plan.is_apart},
         f"{module}/py.typed": b"",
         f"{facts}/METADATA": _metadata(manifest, version).encode(),
         f"{facts}/WHEEL": f"Wheel-Version: 1.0\nGenerator: pdojo-lib\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(),
@@ -57,7 +58,8 @@ def wheel(manifest: Manifest, library: bytes, licence: str) -> Wheel:
 
 
 def _metadata(manifest: Manifest, version: str) -> str:
-    operators = ", ".join(dict.fromkeys(entry.operator for entry in manifest.entries))
+    names = [*(entry.operator for entry in manifest.entries), *(plan.name for plan in manifest.models)]
+    operators = ", ".join(dict.fromkeys(names))
     # NOASSERTION of SPDX is no licence.
     known = "" if manifest.licence == "NOASSERTION" else f"License-Expression: {manifest.licence}\n"
     return (

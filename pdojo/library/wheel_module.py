@@ -10,7 +10,9 @@ from functools import cached_property
 
 from pdojo.kernels.workload import size_text
 from pdojo.library.client.arrays import DTYPES
-from pdojo.library.manifest import Array, Entry, Manifest, is_open
+from pdojo.library.manifest import Manifest, is_open
+from pdojo.library.model_plan import ModelPlan
+from pdojo.library.records import Array, Entry
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 """The name of a size in an extent."""
@@ -34,10 +36,12 @@ def safe(name: str) -> str:
 
 @dataclass(frozen=True)
 class OperatorFacts:
-    """An operator and its entries, for Python."""
+    """An operator and its entries, or a model, for Python."""
 
     name: str
     entries: tuple[Entry, ...]
+    plan: ModelPlan | None = None
+    """The model; None for an operator."""
 
     @property
     def sizes(self) -> tuple[str, ...]:
@@ -111,9 +115,13 @@ class Parameters:
 
 
 def operators(manifest: Manifest) -> list[OperatorFacts]:
-    """The operators of a library, in the order of their first entries."""
+    """The operators of a library, in the order of their first entries, then its models."""
     names = dict.fromkeys(entry.operator for entry in manifest.entries)
-    return [OperatorFacts(n, tuple(e for e in manifest.entries if e.operator == n)) for n in names]
+    found = [OperatorFacts(n, tuple(e for e in manifest.entries if e.operator == n)) for n in names]
+    for plan in manifest.models:
+        entry = Entry(plan.name, plan.name, plan.sizes, plan.arrays, (), "", ())
+        found.append(OperatorFacts(plan.name, (entry,), plan))
+    return found
 
 
 def module_text(manifest: Manifest) -> str:
@@ -134,7 +142,7 @@ def module_text(manifest: Manifest) -> str:
         "from typing import TYPE_CHECKING, Any, TypeVar, overload",
         "",
         "from .arrays import Argument, Tensor, empty",
-        "from .runtime import Library, LibraryError, Operator, Ranges, Served",
+        f"from .runtime import Library, LibraryError, {'Model, ' * bool(manifest.models)}Operator, Ranges, Served",
         "",
         "if TYPE_CHECKING:",
         "    import numpy as np",
@@ -154,7 +162,7 @@ def module_text(manifest: Manifest) -> str:
 
 def _operator(own: OperatorFacts) -> Iterator[str]:
     yield ""
-    yield f"_{own.name} = Operator("
+    yield f"_{own.name} = {'Operator' if own.plan is None else 'Model'}("
     parameters = Parameters.of(own)
     yield f'    _LIBRARY, "{own.name}", {parameters.sizes!r},'
     yield f"    ({''.join(f'Argument({a.name!r}, {a.dtype!r}, {a.direction!r}), ' for a in own.arrays).rstrip()}),"
@@ -162,6 +170,8 @@ def _operator(own: OperatorFacts) -> Iterator[str]:
     for entry in own.entries:
         yield f"        {_served(entry)},"
     yield "    ),"
+    if own.plan is not None and own.plan.is_apart:
+        yield f'    weights=str(Path(__file__).with_name("{own.name}.bin")),'
     yield ")"
     inputs = [a for a in own.arrays if a.direction != "out"]
     outputs = [a for a in own.arrays if a.direction == "out"]

@@ -10,21 +10,29 @@ from pdojo_tools.phases import loading
 
 from pdojo.errors import UsageError
 from pdojo.library.naming import name_problem, prefix_problem
-from pdojo.library.spec import LibrarySpec, read_spec
+from pdojo.library.spec import LibrarySpec, ModelSpec, read_spec
+
+_FUNCTION = "model"
+"""The function of the only model of a library."""
 
 
 def build(given: argparse.Namespace) -> None:
     """Run the command line. Raises PdojoError; a wrong specification is refused before the compiler is loaded."""
-    has_model = given.onnx is not None or given.from_torch is not None
-    if given.shape is not None and given.onnx is None:
-        raise UsageError("--shape belongs to --from")
-    if given.spec is None and not has_model:
-        raise UsageError("name a specification (SPEC.toml), or a model by --from or --from-torch")
+    has_kernels = given.onnx is not None or given.from_torch is not None
+    is_file = given.spec is not None and given.spec.suffix == ".onnx"
+    if given.shape is not None and given.onnx is None and not is_file:
+        raise UsageError("--shape belongs to an ONNX model, and to --from")
+    if given.spec is None and not has_kernels and given.torch is None:
+        raise UsageError("name a specification (SPEC.toml), a model (MODEL.onnx, --torch), or kernels by --from")
+    if given.weights != "inside" and not is_file and given.torch is None:
+        raise UsageError("--weights belongs to a model on the command line; a specification has the key 'weights'")
     if given.workers is not None and given.ray is None:
         raise UsageError("--workers belongs to --ray")
-    if given.ray is not None and given.spec is None:
+    if is_file and given.torch is not None:
+        raise UsageError("name one model on the command line; a specification may have several")
+    if given.ray is not None and (given.spec is None or is_file):
         raise UsageError("--ray is for searches, which a specification asks for; name one")
-    spec = _of_model(given) if given.spec is None else read_spec(given.spec)
+    spec = _of_model(given) if given.spec is None or is_file else read_spec(given.spec)
     with loading():
         from pdojo_tools.library.making import make
 
@@ -38,7 +46,14 @@ def model_library(title: str) -> str:
 
 
 def _of_model(given: argparse.Namespace) -> LibrarySpec:
-    """The specification of a library that has the kernels of a model only."""
-    title = Path(given.onnx).stem if given.onnx is not None else given.from_torch.rpartition(":")[2]
+    """The specification of a library of models on the command line only."""
+    is_apart = given.weights == "beside"
+    models: list[ModelSpec] = []
+    if given.spec is not None:
+        models.append(ModelSpec("", onnx=str(given.spec), name=_FUNCTION, shape=given.shape, is_apart=is_apart))
+    if given.torch is not None:
+        models.append(ModelSpec("", torch=given.torch, name=_FUNCTION, is_apart=is_apart))
+    named = given.torch or given.from_torch
+    title = Path(given.spec or given.onnx).stem if given.spec or given.onnx else named.rpartition(":")[2]
     name = model_library(title)
-    return LibrarySpec(name, prefix=name)
+    return LibrarySpec(name, prefix=name, models=tuple(models))

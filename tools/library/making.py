@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING
 
+from pdojo_tools.library.models import sources
 from pdojo_tools.library.reporter import BuildReporter
 from pdojo_tools.phases import phase
 from pdojo_tools.tuning.limits import many
@@ -26,19 +27,21 @@ def make(given: argparse.Namespace, spec: LibrarySpec) -> None:
     """Make the library of a specification and of the models on the command line. Raises PdojoError."""
     console = Console()
     with phase(console, "reading models"):
-        models = _models(given)
+        kernels = _kernels(given)
+        models = sources(spec) if spec.models else ()
     measured = spec.tuning.measure
     with ExitStack() as stack:
         database = stack.enter_context(_database(given.database) if measured else nullcontext())
         if given.ray is not None:
             from pdojo_tools.library.on_cluster import search_on_cluster
 
-            search_on_cluster(console, given, spec, models)
+            search_on_cluster(console, given, spec, kernels)
         reporter = stack.enter_context(BuildReporter(console))
         found = build_library(
             spec,
             given.output,
-            models,
+            kernels,
+            models=models,
             database=database,
             listener=reporter,
             check=lambda folder: check_proof(folder, _Steps(reporter)),
@@ -47,7 +50,10 @@ def make(given: argparse.Namespace, spec: LibrarySpec) -> None:
         )
     count = len(found.entries)
     entries = f"{count} {'entry' if count == 1 else 'entries'}"
-    programs = many(sum(len(entry.variants) for entry in found.entries), "program")
+    if found.models:
+        entries = f"{many(len(found.models), 'model')}{f', {entries}' if count else ''}"
+    parts = (kernel for plan in found.models for kernel in plan.kernels)
+    programs = many(sum(len(entry.variants) for entry in (*found.entries, *parts)), "program")
     console.print(
         f"library '{found.name}' {found.version} in {given.output}: "
         f"{entries}, {programs} for {', '.join(found.levels)}"
@@ -75,7 +81,7 @@ class _Steps(Listener):
         self._reporter.detail(what)
 
 
-def _models(given: argparse.Namespace) -> Sequence[tuple[str, KernelOp]]:
+def _kernels(given: argparse.Namespace) -> Sequence[tuple[str, KernelOp]]:
     """The kernels of the models on the command line, with their titles."""
     found: list[tuple[str, KernelOp]] = []
     if given.onnx is not None:

@@ -43,10 +43,12 @@ def prove(given: argparse.Namespace) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     if findings:
         raise MeasurementError(f"library '{manifest.name}' is not proved: {many(len(findings), 'fault')}")
+    parts = [kernel for plan in manifest.models for kernel in plan.kernels]
     facts = (
         many(len(manifest.files), "file"),
+        *([many(len(manifest.models), "model")] if manifest.models else []),
         f"{len(manifest.entries)} {'entry' if len(manifest.entries) == 1 else 'entries'}",
-        many(sum(len(entry.variants) for entry in manifest.entries), "program"),
+        many(sum(len(entry.variants) for entry in (*manifest.entries, *parts)), "program"),
     )
     console.print(
         f"library '{manifest.name}' {manifest.version} is proved: {', '.join(facts)}", highlight=False, soft_wrap=True

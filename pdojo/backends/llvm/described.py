@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import llvmlite.binding as llvm
@@ -24,15 +25,20 @@ class DescribedObject:
     """Whether the code calls functions of an OpenMP runtime."""
 
 
-def described_object(kernel: KernelOp, machine: Machine) -> DescribedObject:
-    """The object file of a program. Equal arguments give equal bytes on every computer with the same LLVM.
+def described_object(kernels: Sequence[KernelOp], machine: Machine) -> DescribedObject:
+    """The object file of programs. Equal arguments give equal bytes on every computer with the same LLVM.
 
-    Raises LoweringError if the machine lacks what the program uses.
+    Raises LoweringError if the machine lacks what a program uses.
     """
     processor = optimize.described_processor(machine)
-    lowered = lower(kernel, features=processor.enabled, described=machine)
     target = processor.target_machine("full", jit=False)
-    module = optimize.parse(module_text(lowered, processor, machine))
+    modules: list[llvm.ModuleRef] = []
+    for kernel in kernels:
+        lowered = lower(kernel, features=processor.enabled, described=machine)
+        modules.append(optimize.parse(module_text(lowered, processor, machine)))
+    module = modules[0]
+    for other in modules[1:]:
+        module.link_in(other)
     optimize.run_passes(module, target, "full")
     called = {function.name for function in module.functions if function.is_declaration}
     return DescribedObject(target.emit_object(module), not called.isdisjoint(FUNCTIONS))

@@ -24,6 +24,10 @@ DTYPES = {
     "i16": "int16",
     "i8": "int8",
     "i1": "bool",
+    "u64": "uint64",
+    "u32": "uint32",
+    "u16": "uint16",
+    "u8": "uint8",
 }
 """NumPy's names of element types; bf16 is passed as its bits."""
 _START = ctypes.c_char * 0

@@ -143,6 +143,13 @@ class Library:
             found = self._own.handle = self.new_handle(self.threads)
         return found.pointer
 
+    def models(self) -> set[str]:
+        """The models that are bound to the handle of the calling thread."""
+        found: set[str] | None = getattr(self._own, "models", None)
+        if found is None:
+            found = self._own.models = set()
+        return found
+
     def level(self) -> str:
         """The name of the level of programs that calls of this thread run."""
         return self._level(self.handle()).decode()
@@ -217,10 +224,13 @@ class Operator:
         for k in self._changed:
             if not ordered[k].flags.writeable:
                 raise ValueError(f"{self.name}: {self.arguments[k].name} is read-only, and the operator writes it")
-        code = self._function(self.library.handle(), *served.sizes, *map(address, ordered))
+        code = self._function(self._handle(), *served.sizes, *map(address, ordered))
         if code:
             self.library.check(code)
         return results[0] if len(results) == 1 else tuple(results) or None
+
+    def _handle(self) -> ctypes.c_void_p:
+        return self.library.handle()
 
     def _inputs(self, each: Iterable[Any]) -> list[Any]:
         """The items of the arrays that callers give."""
@@ -264,6 +274,36 @@ class Operator:
         for array, shape, a in zip(views, shapes, self._written, strict=True):
             if array.shape != shape:
                 raise ValueError(f"{self.name}: {a.name} has shape {list(array.shape)}, not {list(shape)}")
+
+
+@dataclass
+class Model(Operator):
+    """A model of the library; its weights are read in the first call."""
+
+    weights: str | None = field(default=None, kw_only=True)
+    """The file of weights; None if the library has them."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._load = self.library.function(f"{self.name}_load", ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
+        self._share = self.library.function(f"{self.name}_share", ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+        self._lock = threading.Lock()
+        self._first: Handle | None = None
+        """A handle to which the model is bound, whose memory the handles of all threads share."""
+
+    def _handle(self) -> ctypes.c_void_p:
+        found = self.library.handle()
+        if self.name not in self.library.models():
+            with self._lock:
+                if self._first is None:
+                    first = self.library.new_handle(1)
+                    self.library.check(
+                        self._load(first.pointer, None if self.weights is None else self.weights.encode())
+                    )
+                    self._first = first
+            self.library.check(self._share(found, self._first.pointer))
+            self.library.models().add(self.name)
+        return found
 
 
 def _shown(names: Sequence[str], shapes: Sequence[Sequence[int | str]]) -> str:

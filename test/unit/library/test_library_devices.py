@@ -31,7 +31,8 @@ from pdojo.library.devices import DeviceFiles, choose_for_devices, device_files,
 from pdojo.library.entries import PlannedEntry, entries_of
 from pdojo.library.findings import Finding
 from pdojo.library.loader import LoadedEntry, loader_texts
-from pdojo.library.manifest import MANIFEST, Array, digests
+from pdojo.library.manifest import MANIFEST, digests
+from pdojo.library.records import Array
 from pdojo.library.schema import read_manifest
 from pdojo.library.spec import spec_of
 from pdojo.library.verify import verify

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from pdojo.errors import UsageError
-from pdojo.library.manifest import Array, DeviceProgram, Entry, Manifest, Variant
+from pdojo.library.manifest import DeviceProgram, Manifest
+from pdojo.library.records import Array, Entry, Variant
 from pdojo.library.schema import faults, parse_manifest, read_manifest, schema, schema_text
 
 

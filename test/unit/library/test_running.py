@@ -12,7 +12,8 @@ import pytest
 
 from pdojo.backends.measure.guarded import GuardedArray, GuardPlacement
 from pdojo.library.findings import Finding, Listener
-from pdojo.library.manifest import Array, Entry, Manifest, entry_name, kernel_path, order_of, triple_of
+from pdojo.library.manifest import Manifest, entry_name, kernel_path, order_of, triple_of
+from pdojo.library.records import Array, Entry
 from pdojo.library.running import cases_of
 from pdojo.library.supervising import run_entries
 from toolchain import c_compiler

@@ -1,0 +1,258 @@
+"""Calls of the models of a shared library, compared with their plain kernels, called one after the other."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo.backends.calling.arrays import Parameter, parameters_of
+from pdojo.backends.measure.arrays import ArraySet, poison, random_inputs
+from pdojo.backends.measure.guarded import GuardedArray, GuardPlacement
+from pdojo.dialect.affine import Size
+from pdojo.dialect.attributes import Intent
+from pdojo.dialect.functions import byte_width, is_float
+from pdojo.dialect.notation.bound import bound
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.semantics.interpreter import interpret
+from pdojo.dialect.semantics.oracle.instances import count_instances
+from pdojo.dialect.semantics.rounding import INTERFACE, from_interface
+from pdojo.dialect.sizes import probes, spelled
+from pdojo.dialect.view.build import nest_of
+from pdojo.errors import UsageError
+from pdojo.files import read_bytes
+from pdojo.library.client.runtime import Handle, Library
+from pdojo.library.expected import INTERPRETED
+from pdojo.library.manifest import LARGEST, Manifest
+from pdojo.library.model_plan import Call, ModelPlan, Place, value_of
+from pdojo.library.paths import inside
+from pdojo.library.plain import plain_kernel
+from pdojo.library.records import Array
+
+Arrays = dict[str, NDArray[Any]]
+PLACEMENTS = (GuardPlacement("behind", 64), GuardPlacement("before", 1, odd=True))
+TOLERANCES = {"f64": 1e-9, "f32": 1e-3, "f16": 2e-2, "bf16": 6e-2}
+"""Greatest error of an output relative to its largest element, by element type: layers add up their roundings."""
+MOST_BYTES = 1 << 28
+"""Most bytes of a model's arrays, and of its block, in calls of models whose sizes calls choose."""
+
+
+def memory_type(dtype: str) -> str:
+    """The element type of an array in memory: integers are signless."""
+    return f"i{dtype[1:]}" if dtype[0] == "u" else dtype
+
+
+@dataclass(frozen=True)
+class ModelCase:
+    """A call of a model."""
+
+    plan: ModelPlan
+    sizes: Mapping[str, int]
+    level: str
+    placement: GuardPlacement
+    threads: int
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.plan.name
+
+    def __str__(self) -> str:
+        sizes = f"{spelled(self.sizes)}, " if self.sizes else ""
+        return f"{sizes}level {self.level}, {self.placement}, {self.threads} thread{'s' * (self.threads > 1)}"
+
+
+def model_cases(manifest: Manifest, levels: Sequence[str]) -> list[ModelCase]:
+    """All cases of the models of a library."""
+    found: list[ModelCase] = []
+    for plan in manifest.models:
+        for sizes in _called_sizes(plan):
+            found += [ModelCase(plan, sizes, *each) for each in product(levels, PLACEMENTS, (1, 2))]
+    return found
+
+
+def _called_sizes(plan: ModelPlan) -> list[dict[str, int]]:
+    """The sizes of a model's calls: ends of its ranges, halved until they fit, and values between."""
+    ranges = {n: range(s, s + 1) if isinstance(s, int) else s for n, s in plan.sizes.items()}
+
+    def room() -> int:
+        values = {name: each[-1] for name, each in ranges.items()}
+        arrays = [prod(value_of(e, values) for e in array.shape) for array in plan.arrays]
+        return sum(arrays) + sum(value_of(block.bytes, values) for block in plan.blocks)
+
+    while room() > MOST_BYTES and any(len(each) > 1 for each in ranges.values()):
+        widest = max(ranges, key=lambda name: len(ranges[name]))
+        ranges[widest] = ranges[widest][: (len(ranges[widest]) + 1) // 2]
+    found = probes([Size(name, each[0], each[-1], each.step) for name, each in ranges.items()])
+    calls = list(found) or [{}]
+    return [values for k, values in enumerate(calls) if values not in calls[:k]]
+
+
+class ModelReference:
+    """The results of a model's plain kernels for random inputs at sizes."""
+
+    def __init__(self, folder: Path, plan: ModelPlan, sizes: Mapping[str, int], seed: int) -> None:
+        self.plan, self.sizes = plan, sizes
+        self._folder, self._seed = folder, seed
+        self._kernels = [plain_kernel(folder, entry) for entry in plan.kernels]
+
+    def shape(self, array: Array) -> tuple[int, ...]:
+        """The shape of an array at the sizes."""
+        return tuple(value_of(extent, self.sizes) for extent in array.shape)
+
+    @cached_property
+    def inputs(self) -> Arrays:
+        """Random inputs; indices in the ranges that kernels declare for them."""
+        read: dict[int, Parameter] = {}
+        for call in self.plan.calls:
+            for parameter, place in zip(self._parameters(call), call.arguments, strict=True):
+                if place.kind == "input" and parameter.indices is not None:
+                    read[place.number] = parameter
+        rows: list[Parameter] = []
+        for number, array in enumerate(self.plan.inputs):
+            indices = None if number not in read else read[number].indices
+            kind = memory_type(array.dtype)
+            rows.append(Parameter(array.name, kind, self.shape(array), Intent.IN, 1, indices=indices))
+        return random_inputs(rows, self._seed)
+
+    def _parameters(self, call: Call) -> Sequence[Parameter]:
+        return parameters_of(nest_of(self._bound(call)))
+
+    def _bound(self, call: Call) -> KernelOp:
+        kernel = self._kernels[call.kernel]
+        values = [value_of(size, self.sizes) for size in call.sizes]
+        return bound(kernel, dict(zip(kernel.known_sizes(), values, strict=True)))
+
+    @cached_property
+    def outputs(self) -> Arrays:
+        """The outputs."""
+        plan = self.plan
+        data = read_bytes(inside(self._folder, plan.weights_path), LARGEST)
+        memory: dict[tuple[str, int], NDArray[np.uint8]] = {}
+        for number, weight in enumerate(plan.weights):
+            memory["weight", number] = np.frombuffer(data, np.uint8, weight.bytes, weight.offset)
+        for number, array in enumerate(plan.inputs):
+            memory["input", number] = np.ascontiguousarray(self.inputs[array.name]).reshape(-1).view(np.uint8)
+        for number, array in enumerate(plan.outputs):
+            size = prod(self.shape(array)) * byte_width(memory_type(array.dtype))
+            memory["output", number] = np.zeros(size, np.uint8)
+        for number, block in enumerate(plan.blocks):
+            memory["block", number] = np.zeros(value_of(block.bytes, self.sizes), np.uint8)
+        for call in plan.calls:
+            self._run(call, memory)
+        found: Arrays = {}
+        for copy in plan.copies:
+            memory["output", copy.output][:] = self._part(memory, copy.source, len(memory["output", copy.output]))
+        for number, array in enumerate(plan.outputs):
+            own = memory["output", number].view(INTERFACE[memory_type(array.dtype)])
+            found[array.name] = own.reshape(self.shape(array))
+        return found
+
+    def _part(self, memory: Mapping[tuple[str, int], NDArray[np.uint8]], place: Place, size: int) -> NDArray[np.uint8]:
+        start = value_of(place.offset, self.sizes)
+        found = memory[place.kind, place.number][start : start + size]
+        if len(found) != size:
+            raise UsageError(f"the plan of model '{self.plan.name}' has a place without room")
+        return found
+
+    def _run(self, call: Call, memory: Mapping[tuple[str, int], NDArray[np.uint8]]) -> None:
+        kernel = self._bound(call)
+        parameters = parameters_of(nest_of(kernel))
+        views: Arrays = {}
+        for parameter, place in zip(parameters, call.arguments, strict=True):
+            size = prod(parameter.shape) * byte_width(parameter.dtype)
+            part = self._part(memory, place, size)
+            views[parameter.name] = part.view(INTERFACE[parameter.dtype]).reshape(parameter.shape)
+        inputs = {p.name: views[p.name] for p in parameters if p.intent is not Intent.OUT}
+        if count_instances(nest_of(kernel)) <= INTERPRETED:
+            results = interpret(kernel, inputs)
+        else:
+            from pdojo.backends.calls import compile_for
+            from pdojo.backends.measure.session import run_compiled
+
+            results = run_compiled(compile_for(kernel, None, threads=1), ArraySet(parameters, inputs))[0]
+        for parameter in parameters:
+            if parameter.written:
+                views[parameter.name][...] = results[parameter.name]
+
+
+class ModelRunner:
+    """Runs cases of models; keeps the expected results of the latest sizes."""
+
+    def __init__(self, folder: Path, library: Library) -> None:
+        self._folder, self._library = folder, library
+        self._latest: tuple[object, ModelReference] | None = None
+        self._loaded: dict[tuple[str, str, int], Handle] = {}
+
+    def run(self, case: ModelCase, seed: int) -> str | None:
+        """A message about the first fault of a case; None if all results are right."""
+        key = case.plan.name, tuple(case.sizes.values())
+        if self._latest is None or self._latest[0] != key:
+            self._latest = key, ModelReference(self._folder, case.plan, case.sizes, seed)
+        own, plan = self._latest[1], case.plan
+        pointers = [ctypes.c_void_p] * len(plan.arrays)
+        function = self._library.function(
+            plan.name, ctypes.c_int, ctypes.c_void_p, *[ctypes.c_int64] * len(case.sizes), *pointers
+        )
+        handle = self._handle(case)
+        for _ in range(2):
+            arrays = [self._array(each, own, case) for each in plan.arrays]
+            code = function(handle.pointer, *case.sizes.values(), *(each.array.ctypes.data for each in arrays))
+            if code:
+                return f"the call was refused with code {code}: {self._library.message(code)}"
+            for array, each in zip(plan.arrays, arrays, strict=True):
+                if (damage := each.damage(array.name)) is not None:
+                    return damage
+                if array.direction == "out" and (wrong := _difference(array, each.array, own.outputs[array.name])):
+                    return f"wrong result: {wrong}"
+        return None
+
+    def _handle(self, case: ModelCase) -> Handle:
+        """A handle to which the model is bound."""
+        key = case.plan.name, case.level, case.threads
+        if key not in self._loaded:
+            handle = self._library.new_handle(case.threads, case.level)
+            load = self._library.function(f"{case.plan.name}_load", ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
+            path = str(inside(self._folder, case.plan.weights_path)).encode() if case.plan.is_apart else None
+            self._library.check(load(handle.pointer, path))
+            self._loaded[key] = handle
+        return self._loaded[key]
+
+    @staticmethod
+    def _array(array: Array, own: ModelReference, case: ModelCase) -> GuardedArray:
+        """An array of a call: inputs are filled and read-only, outputs are poisoned."""
+        kind = memory_type(array.dtype)
+        found = GuardedArray(own.shape(array), INTERFACE[kind], case.placement)
+        if array.direction == "out":
+            poison(found.array, kind)
+            return found
+        found.array[...] = own.inputs[array.name]
+        found.close_writing()
+        return found
+
+
+def _difference(array: Array, found: NDArray[Any], wanted: NDArray[Any]) -> str | None:
+    """The way in which an output is wrong; None if it is right."""
+    if not is_float(array.dtype):
+        count = int(np.sum(found != wanted))
+        return f"{count} elements of '{array.name}' differ" if count else None
+    ours, right = _wide(found, array.dtype), _wide(wanted, array.dtype)
+    finite = np.isfinite(right)
+    if not np.array_equal(ours[~finite], right[~finite], equal_nan=True) or not np.isfinite(ours[finite]).all():
+        return f"'{array.name}' differs in infinities or NaN"
+    scale = np.abs(right[finite]).max(initial=0.0) or 1.0
+    error = float(np.abs(ours[finite] - right[finite]).max(initial=0.0) / scale)
+    return None if error <= TOLERANCES[array.dtype] else f"'{array.name}' is off by {error:.2g} of its largest element"
+
+
+def _wide(values: NDArray[Any], dtype: str) -> NDArray[np.float64]:
+    """The values of an array in memory as f64."""
+    return from_interface(values, dtype).astype(np.float64)
