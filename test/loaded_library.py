@@ -53,10 +53,10 @@ def small_spec(**changes: Any) -> LibrarySpec:
     return spec_of({**data, **changes}, "<test>", Path())
 
 
-def build_unproved(spec: LibrarySpec, folder: Path, models: Sequence[Any] = (), **options: Any) -> Manifest:
+def build_unproved(spec: LibrarySpec, folder: Path, kernels: Sequence[Any] = (), **options: Any) -> Manifest:
     """Build a library of which the digests of files alone are checked, unless `options` say more."""
     options.setdefault("check", check_digests)
-    return build_library(spec, folder, models, **options)
+    return build_library(spec, folder, kernels, **options)
 
 
 @dataclass

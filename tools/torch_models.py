@@ -24,6 +24,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.errors import MeasurementError, PdojoError, UsageError
 
 if TYPE_CHECKING:
+    from pdojo.model.model import Model
     from pdojo.torch.explaining import Explanation, KernelPart, TorchPart
 
 SECONDS = 3.0
@@ -46,6 +47,13 @@ class TorchModel:
 
         with torch.no_grad():
             return explain(self.module, *self.inputs, options=options)
+
+    @property
+    def model(self) -> Model:
+        """The whole model. Raises UsageError for one with calls that have no kernel."""
+        from pdojo.torch.exporting import exported_model
+
+        return exported_model(self.title, self.module, self.inputs)
 
     @property
     def kernels(self) -> list[tuple[str, KernelOp]]:

@@ -56,10 +56,8 @@ def problems(manifest: Manifest) -> Iterator[str]:
     for number, device in enumerate(manifest.devices):
         yield from (f"devices[{number}].{problem}" for problem in _of_device(device))
     for number, plan in enumerate(manifest.models):
-        yield from (f"models[{number}].{problem}" for problem in plan_problems(plan))
-        for name, entry in parts_of(plan):
-            yield from _same(f"models[{number}].kernels: operator", entry.operator, name)
-            yield from (f"models[{number}].kernels.{problem}" for problem in _of_entry(entry))
+        own = [problem for name, entry in parts_of(plan) for problem in _of_part(name, entry)]
+        yield from (f"models[{number}].{problem}" for problem in own or plan_problems(plan))
     names = [plan.name for plan in manifest.models]
     if sorted(set(names)) != names:
         yield "models: they are not sorted by name"
@@ -102,6 +100,12 @@ def _of_entry(entry: Entry) -> Iterator[str]:
         if not is_machine_name(variant.level):
             yield f"{place}level: {shown(variant.level)} is no name of a machine"
         yield from _same(f"{place}trace", variant.trace, trace_path(program_name(wanted, variant.level, variant.align)))
+
+
+def _of_part(name: str, entry: Entry) -> Iterator[str]:
+    """The facts of a kernel of a model that no build writes."""
+    yield from _same("kernels: operator", entry.operator, name)
+    yield from (f"kernels.{problem}" for problem in _of_entry(entry))
 
 
 def _of_device(device: DeviceProgram) -> Iterator[str]:

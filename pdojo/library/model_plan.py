@@ -6,7 +6,6 @@ Manifests have plans as they are. Extents and sizes in bytes are numbers, or exp
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -119,15 +118,6 @@ def with_kernels(plan: ModelPlan, kernels: tuple[Entry, ...]) -> ModelPlan:
     return replace(plan, kernels=kernels)
 
 
-_OPERATIONS: Mapping[type, Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
-
-
 def value_of(extent: Extent, sizes: Mapping[str, int]) -> int:
     """The value of an extent at sizes. Raises ValueError for a text that is no expression of them."""
     return extent if isinstance(extent, int) else _value(ast.parse(extent, mode="eval").body, sizes)
@@ -141,8 +131,16 @@ def _value(node: ast.AST, sizes: Mapping[str, int]) -> int:
             return sizes[name]
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_value(operand, sizes)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
-            return _OPERATIONS[type(op)](_value(left, sizes), _value(right, sizes))
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _value(left, sizes) + _value(right, sizes)
+        case ast.BinOp(left=left, op=ast.Sub(), right=right):
+            return _value(left, sizes) - _value(right, sizes)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return _value(left, sizes) * _value(right, sizes)
+        case ast.BinOp(left=left, op=ast.FloorDiv(), right=right):
+            return _value(left, sizes) // _value(right, sizes)
+        case ast.BinOp(left=left, op=ast.Mod(), right=right):
+            return _value(left, sizes) % _value(right, sizes)
         case _:
             raise ValueError(f"no expression of sizes: {ast.unparse(node)}")
 

@@ -27,7 +27,7 @@ from pdojo.dialect.semantics.oracle.instances import count_instances
 from pdojo.dialect.semantics.rounding import INTERFACE, from_interface
 from pdojo.dialect.sizes import probes, spelled
 from pdojo.dialect.view.build import nest_of
-from pdojo.errors import UsageError
+from pdojo.errors import IndexOutOfRange, UsageError
 from pdojo.files import read_bytes
 from pdojo.library.client.runtime import Handle, Library
 from pdojo.library.expected import INTERPRETED
@@ -109,8 +109,22 @@ class ModelReference:
         return tuple(value_of(extent, self.sizes) for extent in array.shape)
 
     @cached_property
-    def inputs(self) -> Arrays:
-        """Random inputs; indices in the ranges that kernels declare for them."""
+    def results(self) -> tuple[Arrays, Arrays]:
+        """Random inputs, and the outputs. Raises UsageError if kernels refuse the indices that they compute.
+
+        Indices among the inputs are in the ranges that kernels declare; other integers get smaller until those that
+        kernels compute from them are.
+        """
+        for most in (None, 2, 1):
+            inputs = self._inputs(most)
+            try:
+                return inputs, self._outputs(inputs)
+            except IndexOutOfRange as error:
+                refused = error
+        raise UsageError(f"model '{self.plan.name}' refuses all inputs that were tried: {refused}")
+
+    def _inputs(self, most: int | None) -> Arrays:
+        """Random inputs; integers that are no indices are below `most`."""
         read: dict[int, Parameter] = {}
         for call in self.plan.calls:
             for parameter, place in zip(self._parameters(call), call.arguments, strict=True):
@@ -121,7 +135,11 @@ class ModelReference:
             indices = None if number not in read else read[number].indices
             kind = memory_type(array.dtype)
             rows.append(Parameter(array.name, kind, self.shape(array), Intent.IN, 1, indices=indices))
-        return random_inputs(rows, self._seed)
+        found = random_inputs(rows, self._seed)
+        for row in rows:
+            if most is not None and row.indices is None and not is_float(row.dtype) and row.dtype != "i1":
+                found[row.name] = np.abs(found[row.name]) % most
+        return found
 
     def _parameters(self, call: Call) -> Sequence[Parameter]:
         return parameters_of(nest_of(self._bound(call)))
@@ -131,16 +149,14 @@ class ModelReference:
         values = [value_of(size, self.sizes) for size in call.sizes]
         return bound(kernel, dict(zip(kernel.known_sizes(), values, strict=True)))
 
-    @cached_property
-    def outputs(self) -> Arrays:
-        """The outputs."""
+    def _outputs(self, inputs: Arrays) -> Arrays:
         plan = self.plan
         data = read_bytes(inside(self._folder, plan.weights_path), LARGEST)
         memory: dict[tuple[str, int], NDArray[np.uint8]] = {}
         for number, weight in enumerate(plan.weights):
             memory["weight", number] = np.frombuffer(data, np.uint8, weight.bytes, weight.offset)
         for number, array in enumerate(plan.inputs):
-            memory["input", number] = np.ascontiguousarray(self.inputs[array.name]).reshape(-1).view(np.uint8)
+            memory["input", number] = np.ascontiguousarray(inputs[array.name]).reshape(-1).view(np.uint8)
         for number, array in enumerate(plan.outputs):
             size = prod(self.shape(array)) * byte_width(memory_type(array.dtype))
             memory["output", number] = np.zeros(size, np.uint8)
@@ -211,7 +227,7 @@ class ModelRunner:
             for array, each in zip(plan.arrays, arrays, strict=True):
                 if (damage := each.damage(array.name)) is not None:
                     return damage
-                if array.direction == "out" and (wrong := _difference(array, each.array, own.outputs[array.name])):
+                if array.direction == "out" and (wrong := _difference(array, each.array, own.results[1][array.name])):
                     return f"wrong result: {wrong}"
         return None
 
@@ -234,7 +250,7 @@ class ModelRunner:
         if array.direction == "out":
             poison(found.array, kind)
             return found
-        found.array[...] = own.inputs[array.name]
+        found.array[...] = own.results[0][array.name]
         found.close_writing()
         return found
 

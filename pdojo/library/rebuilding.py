@@ -16,7 +16,7 @@ from pdojo.library.entries import PlannedEntry
 from pdojo.library.findings import Finding, Listener
 from pdojo.library.levels import Level
 from pdojo.library.linking import compiler_for
-from pdojo.library.manifest import LARGEST, MANIFEST, Manifest, digests
+from pdojo.library.manifest import LARGEST, MANIFEST, Manifest, digest, digests
 from pdojo.library.model_plan import ModelPlan, with_kernels
 from pdojo.library.models import PlannedModel
 from pdojo.library.objects import ObjectSource
@@ -59,7 +59,7 @@ class Rebuild:
 
     def differences(self, programs: Sequence[Replayed]) -> list[Finding]:
         """Make the library, and return its differences from the given one."""
-        found = list(self._of_tools())
+        found = [*self._of_tools(), *self._of_weights()]
         if found:
             return found
         on_devices = [each for each in programs if each.variant.level in self._devices]
@@ -99,6 +99,12 @@ class Rebuild:
         data = read_bytes(inside(self._folder, plan.weights_path), LARGEST)
         kernels = tuple(planned[kernel.name] for kernel in plan.kernels)
         return PlannedModel(with_kernels(plan, ()), kernels, data[: plan.weight_bytes])
+
+    def _of_weights(self) -> Iterator[Finding]:
+        for plan in self._manifest.models:
+            data = read_bytes(inside(self._folder, plan.weights_path), LARGEST)
+            if len(data) < plan.weight_bytes or digest(data[: plan.weight_bytes]) != plan.digest:
+                yield Finding("the weights have another digest than the model", file=plan.weights_path)
 
     def _of_tools(self) -> Iterator[Finding]:
         tools = {**tools_of(self._compilers), **device_tools(self._devices.values())}

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 from torch.nn.functional import interpolate
+from torch.overrides import TorchFunctionMode
 
 _CUBIC = -0.75
 """The parameter of PyTorch's cubic interpolation (Keys 1981)."""
@@ -19,6 +20,16 @@ def interpolate_by_axes(module: GraphModule) -> None:
         if node.op == "call_function" and node.target is interpolate:
             node.target = _interpolated
     module.recompile()
+
+
+class ByAxes(TorchFunctionMode):
+    """A context in which calls of `interpolate` are functions of single axes, while a module is traced."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """The result of a function of PyTorch."""
+        return (_interpolated if func is interpolate else func)(*args, **(kwargs or {}))
 
 
 def _interpolated(

@@ -153,7 +153,7 @@ def on_this_processor(made: Call) -> Arrays | None:
         return None
     nest = nest_of(made.kernel)
     plan, parameters = plan_memory(nest), parameters_of(nest)
-    code = described_object(made.kernel, machine(made.target))
+    code = described_object([made.kernel], machine(made.target))
     sizes = plan.shared_bytes, plan.thread_bytes
     with pytest.MonkeyPatch.context() as patch:
         # This code calls functions through stubs, for which the other engine has no memory.

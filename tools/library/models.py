@@ -37,7 +37,7 @@ def _read(spec: ModelSpec, folder: Path) -> Model:
     if spec.torch is not None:
         from pdojo_tools.torch_models import torch_model
 
-        return torch_model(spec.torch).model
+        return torch_model(str(folder / spec.torch) if ".py:" in spec.torch else spec.torch).model
     from pdojo import onnx
 
     model = onnx.load(str(folder / str(spec.onnx)))

@@ -147,7 +147,7 @@ class Library:
         """The models that are bound to the handle of the calling thread."""
         found: set[str] | None = getattr(self._own, "models", None)
         if found is None:
-            found = self._own.models = set()
+            found = self._own.models = set[str]()
         return found
 
     def level(self) -> str:

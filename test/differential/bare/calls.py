@@ -93,7 +93,7 @@ def run_calls(calls: Sequence[Call], folder: Path) -> list[Arrays | FaultError]:
 def _prepare(call: Call, memory: Memory) -> tuple[_Prepared, _Prepared]:
     """The call with arrays at the start of their pages, and at the end."""
     nest = nest_of(call.kernel)
-    object_code = call.code if call.code is not None else described_object(call.kernel, machine(call.target)).code
+    object_code = call.code if call.code is not None else described_object([call.kernel], machine(call.target)).code
     wrong = wrong_instruction(object_code)
     linked = link(object_code, memory.here, FUNCTIONS)
     code = memory.place(f"the code of {nest.name}", linked.contents, writable=False)

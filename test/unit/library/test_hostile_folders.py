@@ -45,11 +45,16 @@ CONTROL = ("x\ny", "x\0", "\x1b[2J")
 COMPARED = {
     ("tools", "pdojo"),
     ("files", "a"),
-    *(("entries", 0, "arrays", k, key) for k in (0, 1) for key in ("dtype",)),
+    *(("entries", 0, "arrays", k, "dtype") for k in (0, 1)),
+    *(("models", 0, "kernels", 0, "arrays", k, "dtype") for k in (0, 1, 2)),
     ("entries", 0, "numerics", 0),
+    ("models", 0, "kernels", 0, "numerics", 0),
     *(
         (*place, key)
-        for place in (("entries", 0, "variants", 0), ("devices", 0, "variant"))
+        for place in (
+            *(("entries", 0, "variants", 0), ("devices", 0, "variant")),
+            ("models", 0, "kernels", 0, "variants", 0),
+        )
         for key in ("symbol", "program", "object")
     ),
     ("devices", 0, "entry"),
@@ -92,7 +97,9 @@ def test_every_text_of_a_manifest_is_checked(place: Place) -> None:
             parse_manifest(_with(place, text))
 
 
-@pytest.mark.parametrize("place", [("files", "a"), ("entries", 0, "sizes", "R"), ("tools", "pdojo")])
+@pytest.mark.parametrize(
+    "place", [("files", "a"), ("entries", 0, "sizes", "R"), ("models", 0, "sizes", "N"), ("tools", "pdojo")]
+)
 def test_every_key_of_a_manifest_is_checked(place: Place) -> None:
     for text in CONTROL if place in COMPARED and place[0] == "tools" else (*TEXTS, *CONTROL):
         with pytest.raises(UsageError):

@@ -351,9 +351,11 @@ def test_kernels_of_models(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-o", "dist"], "name a specification (SPEC.toml), or a model"),
+        (["-o", "dist"], "name a specification (SPEC.toml), a model"),
         (["no.toml", "-o", "dist"], "cannot read the specification 'no.toml'"),
-        (["no.toml", "-o", "dist", "--shape", "n=1"], "--shape belongs to --from"),
+        (["no.toml", "-o", "dist", "--weights", "beside"], "--weights belongs to a model on the command line"),
+        (["no.onnx", "-o", "dist", "--torch", "a:b"], "name one model on the command line"),
+        (["no.toml", "-o", "dist", "--shape", "n=1"], "--shape belongs to an ONNX model"),
         (["-o", "dist", "--from", "no.onnx"], "no.onnx"),
     ],
 )

@@ -335,7 +335,7 @@ def test_unsigned_integers_are_unsigned_in_the_header() -> None:
     """Where every statement reads them so; the others keep their sign."""
     rows = [{"kernel": "matmul_i8", "shapes": ["2x4x3"]}, {"kernel": "relu", "shapes": ["4x8"]}]
     spec = spec_of({**GOOD, "operators": rows}, "spec.toml", Path())
-    text = header_text(spec, operators_of(entries_of(spec)))
+    text = header_text(spec, operators_of(entries_of(spec)), [])
     assert "const uint8_t *a, const int8_t *b, int32_t *c);" in text
     assert "const float *x, float *y);" in text
     assert text.startswith("/* SPDX-License-Identifier: NOASSERTION */\n")

@@ -12,6 +12,7 @@ import pytest
 
 from pdojo.errors import UsageError
 from pdojo.library.manifest import DeviceProgram, Manifest
+from pdojo.library.model_plan import Block, Call, Copy, ModelPlan, Place, Weight
 from pdojo.library.records import Array, Entry, Variant
 from pdojo.library.schema import faults, parse_manifest, read_manifest, schema, schema_text
 
@@ -41,6 +42,21 @@ def a_manifest() -> Manifest:
         (entry,),
         {"a": "3" * 64},
         (DeviceProgram(entry.name, "snitch/snitch/sum_f32_4x8.S", code),),
+        (_plan(variant),),
+    )
+
+
+def _plan(variant: Variant) -> ModelPlan:
+    """The plan of a model of one kernel, of which one output is a copy."""
+    size, name = {"N": range(1, 5)}, "net_k0_1to4"
+    x, y = Array("x", "f32", ("N", 8), "in"), Array("y", "f32", ("N",), "out")
+    own = replace(variant, trace=f"traces/{name}-x86-64-avx2.trace")
+    arrays = (x, Array("w", "f32", (8,), "in"), y)
+    kernel = Entry(name, "net_k0", size, arrays, ("contract",), f"kernels/{name}.pdojo", (own,))
+    call = Call(0, (Place("input", 0, 0), Place("weight", 0, 0), Place("block", 0, "N*4")), ("N",))
+    copy = Copy(0, Place("block", 0, "N*4"))
+    return ModelPlan(
+        "net", size, (x, y), (kernel,), (Weight(0, 32),), False, "4" * 64, (Block("N*64", ()),), (call,), (copy,)
     )
 
 
@@ -76,7 +92,7 @@ def _set(data: Any, path: tuple[str | int, ...], value: object) -> None:
     ("path", "value", "message"),
     [
         (("format",), "other", 'format is "other", not "pdojo library"'),
-        (("format_version",), 1, "format_version is 1, not 2"),
+        (("format_version",), 1, "format_version is 1, not 3"),
         (("name",), 3, "name is 3, which is no string"),
         (("entries",), None, "the manifest lacks entries"),
         (("extra",), 1, 'the manifest has "extra", which the format does not know'),
@@ -100,7 +116,7 @@ def test_a_mistake_is_named_with_its_place(path: tuple[str | int, ...], value: o
     data = copy.deepcopy(json.loads(a_manifest().text()))
     _set(data, path, value)
     assert list(faults(data)) == [message]
-    with pytest.raises(UsageError, match="is no manifest of format 2"):
+    with pytest.raises(UsageError, match="is no manifest of format 3"):
         parse_manifest(json.dumps(data))
 
 

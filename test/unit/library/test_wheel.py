@@ -23,8 +23,8 @@ def library() -> bytes:
 
 
 def test_the_bytes_are_the_same_and_members_are_sorted(library: bytes) -> None:
-    made = wheel(MANIFEST, library, "text")
-    assert made == wheel(MANIFEST, library, "text")
+    made = wheel(MANIFEST, library, "text", {})
+    assert made == wheel(MANIFEST, library, "text", {})
     with zipfile.ZipFile(io.BytesIO(made.data)) as archive:
         names = archive.namelist()
         assert names == sorted(names)
@@ -38,7 +38,7 @@ def test_the_bytes_are_the_same_and_members_are_sorted(library: bytes) -> None:
 
 
 def test_the_record_lists_every_member(library: bytes) -> None:
-    with zipfile.ZipFile(io.BytesIO(wheel(MANIFEST, library, "text").data)) as archive:
+    with zipfile.ZipFile(io.BytesIO(wheel(MANIFEST, library, "text", {}).data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     record = "demo-1.2.3rc1.dist-info/RECORD"
     rows = {name: (digest, size) for name, digest, size in csv.reader(members[record].decode().splitlines())}
@@ -52,7 +52,7 @@ def test_the_record_lists_every_member(library: bytes) -> None:
 
 
 def test_names_and_metadata(library: bytes) -> None:
-    made = wheel(MANIFEST, library, "the text")
+    made = wheel(MANIFEST, library, "the text", {})
     tag = needs(library).tag
     assert made.name == f"demo-1.2.3rc1-py3-none-{tag}.whl"
     with zipfile.ZipFile(io.BytesIO(made.data)) as archive:
@@ -65,7 +65,7 @@ def test_names_and_metadata(library: bytes) -> None:
 
 
 def test_no_assertion_about_the_licence(library: bytes) -> None:
-    made = wheel(replace(MANIFEST, licence="NOASSERTION"), library, "text")
+    made = wheel(replace(MANIFEST, licence="NOASSERTION"), library, "text", {})
     with zipfile.ZipFile(io.BytesIO(made.data)) as archive:
         assert "License-Expression" not in archive.read("demo-1.2.3rc1.dist-info/METADATA").decode()
 

@@ -38,7 +38,7 @@ def library() -> bytes:
 def demo(library: bytes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     """The module in the wheel."""
     folder = tmp_path_factory.mktemp("site")
-    with zipfile.ZipFile(io.BytesIO(wheel(MANIFEST, library, "text").data)) as archive:
+    with zipfile.ZipFile(io.BytesIO(wheel(MANIFEST, library, "text", {}).data)) as archive:
         archive.extractall(folder)
     sys.path.insert(0, str(folder))
     try:
@@ -229,7 +229,7 @@ def test_docstrings_and_types(demo: Any) -> None:
 
 
 def test_the_module_needs_numpy_only(library: bytes, tmp_path: Path) -> None:
-    with zipfile.ZipFile(io.BytesIO(wheel(MANIFEST, library, "text").data)) as archive:
+    with zipfile.ZipFile(io.BytesIO(wheel(MANIFEST, library, "text", {}).data)) as archive:
         archive.extractall(tmp_path)
     program = (
         "import sys, numpy as np\n"
@@ -326,7 +326,7 @@ def use(x: NDArray[np.float32], n: NDArray[np.int32], t: Tensor) -> None:
 
 @pytest.mark.slow
 def test_type_checkers_know_the_functions(library: bytes, tmp_path: Path) -> None:
-    with zipfile.ZipFile(io.BytesIO(wheel(MANIFEST, library, "text").data)) as archive:
+    with zipfile.ZipFile(io.BytesIO(wheel(MANIFEST, library, "text", {}).data)) as archive:
         archive.extractall(tmp_path)
     (tmp_path / "right.py").write_text(TYPED)
     (tmp_path / "wrong.py").write_text(f"{TYPED}    demo.scale_f32(n, x)\n    demo.window_f32(x, S='2')\n")
