@@ -1,6 +1,6 @@
 """Two small models of PyTorch for a C library: digits in images, and text, one letter at a time with a cache.
 
-Both are trained when they are made, in some seconds. `pdojo-lib build examples/models/spec.toml -o dist` runs this file.
+They are trained when they are made, in seconds; `pdojo-lib build examples/models/spec.toml -o dist` runs this file.
 """
 
 from __future__ import annotations

@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 from pdojo_tools import lib
 
+from differential.cross import PLATFORMS
 from loaded_library import Loaded, build_unproved, placed, poisoned, require_compiler, small_spec
 from pdojo import build
+from pdojo.dialect.machines.registry import machine
 from pdojo.errors import UsageError
 from pdojo.library.interface import CODES
 from pdojo.library.manifest import MANIFEST, digests
@@ -26,7 +28,7 @@ from pdojo.library.plan_checking import plan_problems
 from pdojo.library.schema import parse_manifest, read_manifest
 from pdojo.library.verify import verify
 from pdojo.model.model import Model
-from toolchain import c_compiler
+from toolchain import c_compiler, require_program
 from unit.model.graphs import Graphs, constant
 from unit.model.test_open_models import wanted, whole
 
@@ -242,6 +244,25 @@ def test_c_users(sound: Path, tmp_path: Path) -> None:
     subprocess.run(command, cwd=tmp_path, check=True)
     done = subprocess.run(["./main"], cwd=tmp_path, capture_output=True, text=True, check=True, env={})
     assert done.stdout == "2.0\n"
+
+
+@pytest.mark.parametrize("target", ["neoverse-v2", "rv64gcv"])
+def test_other_architectures(target: str, tmp_path: Path) -> None:
+    """The same program with a library of another architecture, under qemu-user."""
+    platform = PLATFORMS[target]
+    root = f"/usr/{platform.compiler.removesuffix('-gcc')}"
+    require_program((platform.compiler,), (*platform.runner, "-L", root))
+    require_compiler(machine(target).architecture)
+    models = [ModelSource("apart", whole(), is_apart=True)]
+    build_unproved(small_spec(levels=[target], operators=[]), tmp_path / "dist", models=models)
+    (folder,) = (tmp_path / "dist" / "lib").glob("*-linux-gnu")
+    (tmp_path / "main.c").write_text(MAIN)
+    command = [platform.compiler, "main.c", "-Idist/include", f"-L{folder}", "-lsmall", f"-Wl,-rpath,{folder}"]
+    subprocess.run([*command, "-o", "main"], cwd=tmp_path, check=True)
+    done = subprocess.run(
+        [*platform.runner, "-L", root, "./main"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "2.0\n"), done.stderr
 
 
 MAIN = """
