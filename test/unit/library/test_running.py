@@ -14,7 +14,7 @@ from pdojo.backends.measure.guarded import GuardedArray, GuardPlacement
 from pdojo.library.findings import Finding, Listener
 from pdojo.library.manifest import Manifest, entry_name, kernel_path, order_of, triple_of
 from pdojo.library.records import Array, Entry
-from pdojo.library.running import cases_of
+from pdojo.library.running import Case, cases_of
 from pdojo.library.supervising import run_entries
 from toolchain import c_compiler
 
@@ -173,7 +173,7 @@ def test_every_case_is_run_for_every_level(library: Path) -> None:
         "arrays at odd addresses with guard pages before them",
         "arrays at odd addresses with guard pages behind them",
     }
-    assert any(case.callers > 1 for case in cases)
+    assert any(isinstance(case, Case) and case.callers > 1 for case in cases)
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (3, 5), (1024, 16)])
