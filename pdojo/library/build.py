@@ -242,11 +242,12 @@ def _may_go(entries: Sequence[PlannedEntry], error: UnprovedError) -> bool:
 
 
 def _check_names(spec: LibrarySpec, entries: Sequence[PlannedEntry], models: Sequence[PlannedModel]) -> None:
-    """Raise UsageError for a model whose functions have the names of operators."""
-    taken = {entry.operator for entry in entries}
-    for name in functions_of(models):
-        if name in taken:
-            raise spec.error(f"an operator and a model have the function '{name}'; give one of them another 'name'")
+    """Raise UsageError for functions or kernels that would have one name."""
+    functions = [*dict.fromkeys(entry.operator for entry in entries), *functions_of(models)]
+    names = [each.name for each in (*entries, *(kernel for model in models for kernel in model.kernels))]
+    for what, found in (("functions", functions), ("kernels", names)):
+        if twice := next((name for name in found if found.count(name) > 1), None):
+            raise spec.error(f"two {what} are called '{twice}'; give an operator or a model another 'name'")
 
 
 def _entry(entry: PlannedEntry, done: Sequence[Made]) -> Entry:

@@ -31,7 +31,7 @@ def search_on_cluster(
     if spec.tuning.search is None:
         raise UsageError('--ray is for searches; name one in the specification: [tuning] search = "evolve"')
     (level,) = (each for each in levels_of(spec, measure=True) if each.is_measured)
-    entries = entries_of(spec, models)
+    entries = entries_of(spec, models, has_models=bool(spec.models))
     with Database(given.database) as database:
         tuner = DatabaseTuner(spec.tuning, database)
         lacking = [each for each in entries if each.is_timed and tuner.known(each, level) is None]

@@ -196,8 +196,10 @@ def test_names_of_functions() -> None:
         planned_models([ModelSource("a", whole()), ModelSource("a", whole())])
     with pytest.raises(UsageError, match="every library has a function 'create'"):
         planned_models([ModelSource("create", whole())])
-    with pytest.raises(UsageError, match="have the function 'softmax_f32'"):
-        build_unproved(small_spec(), Path("nowhere"), models=[ModelSource("softmax_f32", whole())])
+    for name, other in (("softmax_f32", "functions are called 'softmax_f32'"), ("a", "functions are called 'a_load'")):
+        models = [ModelSource(name, whole()), ModelSource("a_load", whole())]
+        with pytest.raises(UsageError, match=f"two {other}"):
+            build_unproved(small_spec(), Path("nowhere"), models=models)
 
 
 def test_python_users(sound: Path, tmp_path: Path) -> None:
