@@ -24,6 +24,7 @@ from pdojo.build.elementwise import bitcast, clip, exp, log, maximum, minimum, s
 from pdojo.build.indexing import put_along, put_at, take_along
 from pdojo.build.kernel import kernel
 from pdojo.build.lengths import distance, distances, norm, normalize
+from pdojo.build.like_numpy.functions import NAMES
 from pdojo.build.losses import binary_cross_entropy, cross_entropy, huber_loss, mse_loss
 from pdojo.build.norms import (
     batch_norm,
@@ -190,6 +191,9 @@ __all__ = [
     "where",
     "windows",
 ]
+
+numpy_names = NAMES
+"""The functions of NumPy that take handles, and methods of its ufuncs: `sum`, `linalg.norm`, `add.reduce`."""
 
 for _name in __all__:
     # The functions of this package call each other without these checks.

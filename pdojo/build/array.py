@@ -15,13 +15,16 @@ from types import EllipsisType
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pdojo.build.extents import axes_of, broadcast_shape, check_shape, shown
 from pdojo.build.graph import Computed, Definition, Operand, Read, Write, identity
+from pdojo.build.like_numpy.methods import Methods
+from pdojo.build.like_numpy.table import called
 from pdojo.build.numbers import Scalar, cast_number, check_dtype, is_unsigned, number, storage_of
-from pdojo.build.plain import number_of
+from pdojo.build.plain import array_of, number_of
 from pdojo.build.sizes import Open, OpenExtent, expression_of, greatest, is_at_most
-from pdojo.build.slicing import Outer, Places, Selected, selected
+from pdojo.build.slicing import Outer, Places, Selected, known_places, selected
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.element_types import WIDE, is_float, wide_type
 from pdojo.dialect.functions import check_types
@@ -33,7 +36,6 @@ from pdojo.dialect.verification.structure import LARGEST
 from pdojo.dialect.view.nest import Constant, Index
 from pdojo.errors import UsageError, did_you_mean
 from pdojo.math.composites import COMPOSITES, Composite
-from pdojo.math.composites.elements import Element
 from pdojo.math.functions import FUNCTIONS, Signature
 
 _UNSIGNED_NAMES = {
@@ -45,7 +47,7 @@ _SIGNS = {"floor_divide": "//", "remainder": "%"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Array(Element):
+class Array(Methods):
     """The handle of an array that a kernel will read or compute; made by `input` and by functions of handles.
 
     >>> from pdojo import build
@@ -59,8 +61,6 @@ class Array(Element):
     shape: tuple[int, ...]
     operand: Operand
     """The element at each iteration of a nest whose extents are the shape."""
-
-    __array_ufunc__ = None  # NumPy's scalars leave operators to the handle.
 
     def __post_init__(self) -> None:
         """Raise UsageError for an extent that no index expression reaches."""
@@ -96,13 +96,12 @@ class Array(Element):
     def __repr__(self) -> str:
         return f"<Array {self.dtype} {shown(self.shape)}>"
 
-    def __bool__(self) -> bool:
-        raise UsageError("a handle has no truth value; a kernel has no branches: use build.where")
-
     def __iter__(self) -> Iterator[Array]:
-        return (self[k] for k in range(self.shape[0] if self.shape else 0))
+        return (self[k] for k in range(len(self)))
 
     def __getitem__(self, items: Item | tuple[Item, ...]) -> Array:
+        if isinstance(items, Array) and items.dtype == "i1":
+            raise UsageError("x[mask] has a shape that depends on data; build.where and where= keep the shape")
         return sliced(self, items if isinstance(items, tuple) else (items,))
 
     @property
@@ -120,10 +119,12 @@ class Array(Element):
 
     def by_sign(self, sign: str, *operands: Any) -> Array:
         """The function of an operator. Raises UsageError for element types that the operator does not take."""
-        if self.dtype == "i1" and sign in ("+", "-", "*", "floor_divide", "remainder"):
+        operands = tuple(with_numbers(*operands))
+        first = next(x for x in operands if isinstance(x, Array))
+        if first.dtype == "i1" and sign in ("+", "-", "*", "floor_divide", "remainder"):
             raise UsageError(f"'{_SIGNS.get(sign, sign)}' does not take i1; use & | ^, or build.cast to a number")
-        if sign == "/" and not self.is_float:
-            raise UsageError(f"'/' takes floating-point numbers, not {self.dtype}; '//' rounds down")
+        if sign == "/" and not first.is_float:
+            raise UsageError(f"'/' takes floating-point numbers, not {first.dtype}; '//' rounds down")
         return map(sign, *operands)
 
     def __invert__(self) -> Array:
@@ -132,14 +133,14 @@ class Array(Element):
         return map("^", self, (1 << int(self.dtype[1:])) - 1 if self.is_unsigned else -1)
 
     def __pow__(self, other: Like) -> Array:
-        return power(self, other)
+        return power(*with_numbers(self, other))
 
     def __rpow__(self, other: Scalar) -> Array:
-        return power(other, self)
+        return power(*with_numbers(other, self))
 
 
 Like: TypeAlias = Array | Scalar
-Item: TypeAlias = int | slice | EllipsisType | Array | None
+Item: TypeAlias = int | slice | EllipsisType | Array | list[Any] | NDArray[Any] | None
 
 
 def input(
@@ -245,14 +246,23 @@ def broadcast_to(x: Array, shape: Sequence[int]) -> Array:
 
 def sliced(x: Array, items: Sequence[Item], outside: Outer = "wrap") -> Array:
     """The view `x[items]`; `outside` is the meaning of callers' indices that are outside of their axis."""
-    return x.view(*selected(x.shape, [_selected(each) for each in items], outside))
+    return x.view(*selected(x.shape, [each for item in items for each in _selected(item)], outside))
 
 
-def _selected(item: Item) -> Selected:
-    """The form in which `selected` takes an item."""
+def _selected(item: Item) -> list[Selected]:
+    """The form in which `selected` takes an item: a mask of several axes is an array of indices for each."""
     if isinstance(item, Array):
-        return Places(item.dtype, item.shape, item.operand)
-    return int(item) if isinstance(item, np.integer) else item
+        return [Places(item.dtype, item.shape, item.operand)]
+    if isinstance(item, list | np.ndarray):
+        return [*known_places(np.asarray(item))]
+    return [int(item) if isinstance(item, np.integer) else item]
+
+
+def with_numbers(*operands: Any) -> list[Any]:
+    """The operands: NumPy's arrays as handles, and those of type i1 as 0 and 1 of the first other type."""
+    given = [x if array_of(x) is None else called("asarray", (x,), {}) for x in operands]
+    kinds = [x.dtype for x in given if isinstance(x, Array) and x.dtype != "i1"]
+    return [cast(x, kinds[0]) if kinds and isinstance(x, Array) and x.dtype == "i1" else x for x in given]
 
 
 def map(function: str, *operands: Like, **parameters: Like | None) -> Array:

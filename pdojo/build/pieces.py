@@ -12,8 +12,7 @@ from pdojo.build.graph import Definition, Read, Write, identity
 from pdojo.build.numbers import Scalar
 from pdojo.build.shapes import expand_dims, flip, repeat
 from pdojo.build.sizes import Open
-from pdojo.build.slicing import Outer
-from pdojo.build.tables import entries
+from pdojo.build.slicing import Outer, entries
 from pdojo.dialect.affine import var
 from pdojo.dialect.table import MOST_ENTRIES
 from pdojo.errors import UsageError

@@ -24,6 +24,12 @@ def number_of(value: object) -> float:
     return plain
 
 
+def array_of(value: Any) -> np.ndarray[Any, np.dtype[Any]] | None:
+    """The value if it is an array of NumPy with axes."""
+    array = cast("np.ndarray[Any, np.dtype[Any]]", value) if isinstance(value, np.ndarray) else None
+    return array if array is not None and array.ndim else None
+
+
 def plain_of(value: Any) -> Any:
     """The value with Python's numbers in place of NumPy's, also in sequences. Raises UsageError for huge integers."""
     if isinstance(value, np.generic):

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from types import EllipsisType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pdojo.build.extents import broadcast_shape
 from pdojo.build.graph import Indices, Operand, Read
 from pdojo.build.sizes import Open, expression_of, greatest, is_open, lesser, open_extent
 from pdojo.dialect.affine import Expr, const, linear, lookup, var
 from pdojo.dialect.element_types import is_float
-from pdojo.dialect.table import Outside
+from pdojo.dialect.table import MOST_ENTRIES, Outside, Table
 from pdojo.dialect.view.nest import Constant, Index
 from pdojo.errors import UsageError
 
@@ -75,6 +79,58 @@ def _ends(expression: Expr, shape: Sequence[int]) -> tuple[int, int]:
     for depth, factor in own:
         low, high = low + min(factor, 0) * (shape[depth] - 1), high + max(factor, 0) * (shape[depth] - 1)
     return low, high
+
+
+@dataclass(frozen=True)
+class Known(Places):
+    """An array of indices of an axis that are known; negative ones count from the end."""
+
+    values: NDArray[Any]
+    length: int | None
+    """The number of elements that the axis has; None is any."""
+
+    def along(self, axis: int, extent: int, outside: Outer) -> Expr:
+        """The index over the iterations of the array, of an axis of some elements. Raises UsageError."""
+        if self.length is not None and self.length != extent:
+            raise UsageError(f"a mask of {self.length} elements is not for axis {axis} of {extent} elements")
+        if not self.values.size:
+            return const(0)
+        low, high = int(self.values.min()), int(self.values.max())
+        if not (-extent <= low and high < extent):
+            wrong = low if high < extent else high
+            raise UsageError(f"index {wrong} is out of bounds for axis {axis} of {extent} elements")
+        if high < 0:
+            return entries(self.values.ravel().tolist(), self.shape) + expression_of(extent)
+        places = self.values if low >= 0 else np.where(self.values < 0, self.values + int(extent), self.values)
+        return entries(places.ravel().tolist(), self.shape)
+
+
+def known_places(values: NDArray[Any]) -> Iterator[Selected]:
+    """Indices of an axis in an array of NumPy, or those of the true elements of a mask. Raises UsageError."""
+    if values.dtype.kind == "b" and values.ndim:
+        for length, places in zip(values.shape, values.nonzero(), strict=True):
+            yield Known("i64", places.shape, Constant(0, "i64"), places, length)
+        return
+    if values.size and values.dtype.kind not in "iu":
+        raise UsageError(f"indices are integers or a mask, not {values.dtype}")
+    yield Known("i64", values.shape, Constant(0, "i64"), values.astype(np.int64), None) if values.ndim else int(values)
+
+
+def entries(values: Sequence[int], shape: Sequence[int]) -> Expr:
+    """The expression that is element i of `values` at iteration i of a nest of `shape`, in row-major order."""
+    if len(values) > MOST_ENTRIES:
+        raise UsageError(f"a table has at most {MOST_ENTRIES} numbers, not {len(values)}")
+    if not values:
+        return const(0)
+    place, stride = const(0), 1
+    for axis in reversed(range(len(shape))):
+        place, stride = place + var(axis) * stride, stride * shape[axis]
+    least = min(values)
+    plain = place.substitute({}, shape)
+    steps = {b - a for a, b in pairwise(values)}
+    if len(steps) == 1 and (step := steps.pop()) >= 0:
+        return plain * step + values[0]
+    return lookup(Table("idx", tuple(value - least for value in values)), [plain], shape) + least
 
 
 Selected: TypeAlias = int | slice | EllipsisType | Places | None

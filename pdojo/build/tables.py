@@ -6,7 +6,6 @@ They are tables of the kernel (docs/notation.md), so that gathering reads no arr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from math import prod
 from typing import Any, TypeAlias, Union
 
@@ -18,11 +17,10 @@ from pdojo.build.extents import axes_of, shown
 from pdojo.build.graph import Read
 from pdojo.build.numbers import check_dtype, storage_of
 from pdojo.build.scatters import Accumulation, put_items, target
-from pdojo.build.slicing import Outer
-from pdojo.dialect.affine import Expr, const, lookup, var
+from pdojo.build.slicing import Outer, entries
+from pdojo.dialect.affine import Expr
 from pdojo.dialect.element_types import is_float
 from pdojo.dialect.flow.points import evaluate
-from pdojo.dialect.table import MOST_ENTRIES, Table
 from pdojo.dialect.view.nest import Index
 from pdojo.errors import UsageError
 
@@ -67,23 +65,6 @@ def _fits(least: int, most: int, dtype: str) -> bool:
     if dtype.startswith("u") or dtype == "i1":
         return least >= 0 and most < 1 << bits
     return least >= -1 << bits - 1 and most < 1 << bits - 1
-
-
-def entries(values: Sequence[int], shape: Sequence[int]) -> Expr:
-    """The expression that is element i of `values` at iteration i of a nest of `shape`, in row-major order."""
-    if len(values) > MOST_ENTRIES:
-        raise UsageError(f"a table has at most {MOST_ENTRIES} numbers, not {len(values)}")
-    if not values:
-        return const(0)
-    place, stride = const(0), 1
-    for axis in reversed(range(len(shape))):
-        place, stride = place + var(axis) * stride, stride * shape[axis]
-    least = min(values)
-    plain = place.substitute({}, shape)
-    steps = {b - a for a, b in pairwise(values)}
-    if len(steps) == 1 and (step := steps.pop()) >= 0:
-        return plain * step + values[0]
-    return lookup(Table("idx", tuple(value - least for value in values)), [plain], shape) + least
 
 
 def gather(x: Array, places: Sequence[Array | Numbers], *, outside: Outer = "wrap") -> Array:
