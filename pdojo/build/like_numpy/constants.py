@@ -40,16 +40,20 @@ def element_type(dtype: Any) -> str:
 
 
 def handle_of(values: NDArray[Any]) -> Array:
-    """An array of NumPy as a constant handle: equal numbers, integers or booleans. Raises UsageError for others."""
+    """An array of NumPy as a constant handle: equal or whole numbers, or booleans. Raises UsageError for others."""
     kind = element_type(values.dtype)
-    if not values.size or bool((values == values.flat[0]).all()):
+    if not values.size or values.tobytes() == values.size * values.ravel()[:1].tobytes():
         return constant(values.flat[0].item() if values.size else 0, kind, values.shape)
     if kind == "i1":
         return cast(table(values.astype(np.int8).tolist(), "i8"), "i1")
     if values.dtype.kind == "f":
+        # As integers, infinities and -0.0 would change; whole numbers of more digits are no entries of tables.
+        whole = (abs(values) < 1 << 53) & (values == np.rint(values)) & ~(np.signbit(values) & (values == 0))
+        if bool(whole.all()):
+            return cast(table(values.astype(np.int64).tolist()), kind)
         raise UsageError(
-            f"an array of {values.dtype} with several values is no constant of a kernel; pass it as an input: "
-            "build.input(..., const=True)"
+            f"an array of {values.dtype} with several values is no constant of a kernel, unless they are whole; pass "
+            "it as an input: build.input(..., const=True)"
         )
     return table(values.tolist(), kind)
 

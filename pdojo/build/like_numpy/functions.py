@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pdojo.build.like_numpy import elements, products, reductions, shapes, sorting
+from pdojo.build.like_numpy import elements, products, reductions, shapes, sorting, statistics
 from pdojo.build.like_numpy.table import FUNCTIONS
 
-__all__ = ["NAMES", "elements", "products", "reductions", "shapes", "sorting"]
+__all__ = ["NAMES", "elements", "products", "reductions", "shapes", "sorting", "statistics"]
 
 NAMES = tuple(sorted(FUNCTIONS))
 """Their names behind `np.`."""

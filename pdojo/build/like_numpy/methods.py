@@ -30,7 +30,7 @@ class Methods(Element):
         return called(numpy_name(function), arguments, keywords)
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        raise UsageError("a handle has no elements before the kernel runs; pdojo.run has the arrays")
+        raise UsageError("a handle has no elements before the kernel runs; np.stack joins handles")
 
     def __bool__(self) -> NoReturn:
         raise UsageError("a handle has no truth value; a kernel has no branches: use build.where")

@@ -15,7 +15,7 @@ _HINTS = {
     **dict.fromkeys(("nonzero", "flatnonzero", "argwhere", "extract", "compress", "unique", "trim_zeros"), _OF_DATA),
     **dict.fromkeys(("unique_all", "unique_counts", "unique_inverse", "unique_values"), _OF_DATA),
     **dict.fromkeys(
-        ("partition", "argpartition", "median", "percentile", "quantile"),
+        ("partition", "argpartition"),
         "np.sort takes handles",
     ),
     **dict.fromkeys(("put", "place", "putmask", "copyto", "put_along_axis"), "build.put_at makes a changed copy"),

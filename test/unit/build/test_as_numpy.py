@@ -124,6 +124,12 @@ np.mean(x, axis=0, keepdims=True); np.sum(h, axis=1); np.max(x, axis=1); np.cums
 np.round(x, 1)
 np.abs(x); np.array(2.0) * x.astype(np.float64); np.arange(6, dtype=np.int32) * i; np.zeros(6, np.float32) + x
 x - np.ones((4, 1), "f4")
+np.median(x); np.median(x, axis=0); np.median(c, axis=(0, 2), keepdims=True); np.percentile(x, 30, axis=1)
+np.quantile(i, 0.9); np.median(np.where(m, x, np.nan), axis=1); np.nanmax(np.where(m, x, np.nan), axis=1)
+np.nanmin(x, 0); np.nanmax(i); np.cov(x); np.cov(x, rowvar=False, ddof=0); np.cov(v); np.corrcoef(w, dtype=np.float32)
+np.trapezoid(x); np.trapezoid(x, dx=0.5, axis=0); np.trapezoid(x, np.cumsum(abs(v)), axis=1)
+np.gradient(v); np.gradient(x)[1]; np.gradient(x, 0.5, axis=0); np.gradient(c, 1.0, 2.0, 3.0)[2]
+np.eye(4, dtype=np.float32) @ x; x + np.arange(6, dtype=np.float32); x * np.array([-1, 2, 0, 3, 5, -7], np.float32)
 """
 LINES = [each.strip() for line in EXPRESSIONS.splitlines() for each in line.split(";") if each.strip()]
 
@@ -153,6 +159,10 @@ def test_every_method_is_tried() -> None:
     assert [name for name in names if f".{name}" not in text] == []
 
 
+WHOLE = (
+    "an array of float64 with several values is no constant of a kernel, unless they are whole; pass it as an input: "
+    "build.input(..., const=True)"
+)
 MISTAKES = [
     ("np.exp(x, out=x)", "np.exp: no handle is written in place; leave out= away and use the result"),
     ("np.add.at(x, 0, 1)", "np.add.at takes no handles; build.put_at(..., accumulation='+') makes a changed copy"),
@@ -182,8 +192,8 @@ MISTAKES = [
     ("float(x[0, 0])", "a handle is no number before the kernel runs; its shape, and a slice of it, are known"),
     ("int(i[0, 0])", "a handle is no number before the kernel runs; its shape, and a slice of it, are known"),
     ("range(i[0, 0])", "a handle is no number before the kernel runs; its shape, and a slice of it, are known"),
-    ("np.asarray(x)", "a handle has no elements before the kernel runs; pdojo.run has the arrays"),
-    ("np.array([x, x])", "a handle has no elements before the kernel runs; pdojo.run has the arrays"),
+    ("np.asarray(x)", "a handle has no elements before the kernel runs; np.stack joins handles"),
+    ("np.array([x, x])", "a handle has no elements before the kernel runs; np.stack joins handles"),
     (
         "x.__setitem__(0, 1)",
         "a handle is not written in place; np.where, build.put_at and build.assemble make new arrays",
@@ -196,10 +206,11 @@ MISTAKES = [
     ("list(x[0, 0])", "an array without axes has no length"),
     ("bool(x[0, 0])", "a handle has no truth value; a kernel has no branches: use build.where"),
     (
-        "x * np.arange(6.0)",
-        "an array of float64 with several values is no constant of a kernel; pass it as an input: "
-        "build.input(..., const=True)",
+        "x * np.linspace(0, 1, 6)",
+        WHOLE,
     ),
+    ("x * np.array([0.0, -0.0, 1, 2, 3, 4])", WHOLE),
+    ("np.quantile(x, 1.5)", "quantiles are from 0 to 1, of one element or more, not 1.5 of 24"),
     ("x * np.arange(6)", "'*' takes operands of one element type, not f32 and i64; use build.cast"),
     ("x @ i.T", "factors have one element type, not f32 and i32; give dtype=, or use build.cast"),
     ("x @ x", "matmul of [4, 6] and [4, 6]: 6 columns for 4 rows"),
