@@ -11,7 +11,7 @@ from pdojo.build.array import Array, cast, map
 from pdojo.build.array import constant as build_constant
 from pdojo.build.channels_last import channels_last
 from pdojo.build.contractions import conv, ends_of, matmul, with_bias
-from pdojo.build.elementwise import bitcast, clip, maximum, minimum
+from pdojo.build.elementwise import bitcast, clip, maximum, minimum, where
 from pdojo.build.extents import broadcast_shape, shown
 from pdojo.build.pieces import pad
 from pdojo.build.reductions import max, min, sum
@@ -61,7 +61,8 @@ def dequantize(x: Array, scale: Array, zero: Array | None, computed: str) -> Arr
 def quantize_by_range(x: Array) -> tuple[Array, Array, Array]:
     """Elements quantised to u8 over their own range, extended to contain 0, with scale and zero point."""
     least, most = minimum(min(x), 0), maximum(max(x), 0)
-    scale = (most - least) / 255
+    # Zeros have any scale.
+    scale = where(most == least, 1, most - least) / 255
     zero = cast(map("roundeven", clip(-least / scale, 0, 255)), "u8")
     return saturated(x / scale, zero, "u8"), scale, zero
 

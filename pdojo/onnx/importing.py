@@ -19,7 +19,7 @@ from pdojo.model.model import folded
 from pdojo.onnx.bytes import Dequantised, dequantised, of_bytes
 from pdojo.onnx.control_flow import STRUCTURES
 from pdojo.onnx.definitions import defect, definition, inferred, type_of
-from pdojo.onnx.kinds import Late, array_type, is_foreign, kind_of, kind_of_operand
+from pdojo.onnx.kinds import Late, array_type, in_bytes, is_foreign, kind_of, kind_of_operand
 from pdojo.onnx.operators.extents import extents_result
 from pdojo.onnx.operators.quantisation import requantize
 from pdojo.onnx.operators.registry import (
@@ -215,7 +215,7 @@ class Importer:
             if function is None:
                 return self._without_kernel(proto, domain, opset, scope)
             return self.call(proto, function, scope)
-        if any(is_foreign(scope.find(name)) for name in proto.input):
+        if any(map(is_foreign, self._operands(proto, scope))):
             return self._without_kernel(proto, domain, opset, scope)
         count = len(self.builder.operations), len(self.steps)
         try:
@@ -245,7 +245,7 @@ class Importer:
             value = scope.find(name)
             if isinstance(value, list):
                 refuse(proto, f"operand '{name}' is a sequence")
-            operands.append(value)
+            operands.append(in_bytes(value) if proto.op_type == "DequantizeLinear" else value)
         return operands
 
     def _lowered(
@@ -300,10 +300,10 @@ class Importer:
         """The results of a node without lowering and function, or of types that kernels do not have."""
         reason = "no kernel is known for this operator" + (f" of domain '{domain}'" if domain else "")
         schema, called = definition(proto.op_type, opset, domain), _called(proto, scope)
-        if schema is None or proto.op_type in RANDOM:
-            refuse(proto, reason)
         if lowering_of(proto.op_type, domain, opset) is not None:
             reason = "no kernel takes or makes elements of its types"
+        if schema is None or proto.op_type in RANDOM:
+            refuse(proto, reason)
         return self._in_numpy(called, schema, opset, self._operands(proto, scope), reason)
 
     def _is_foreign(self, proto: NodeProto, domain: str, opset: int, scope: Scope) -> bool:

@@ -54,6 +54,15 @@ def kind_of_operand(value: Operand) -> str:
     return value.dtype if isinstance(value, Tensor) else kind_of(value.dtype)
 
 
+_IN_BYTES = {"int4": np.int8, "int2": np.int8, "uint4": np.uint8, "uint2": np.uint8}
+
+
+def in_bytes(value: Operand | None) -> Operand | None:
+    """A known array of integers of 2 or 4 bits in bytes; other values as they are."""
+    kind = _IN_BYTES.get(value.dtype.name) if isinstance(value, np.ndarray) else None
+    return value.astype(kind) if isinstance(value, np.ndarray) and kind is not None else value
+
+
 def is_foreign(value: object) -> bool:
     """Whether a value is of a type that kernels do not have."""
     if is_extents(value):

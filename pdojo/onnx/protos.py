@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -46,7 +46,7 @@ def read_model(source: str | os.PathLike[str] | bytes | ModelProto) -> ModelProt
     """
     if isinstance(source, ModelProto):
         _check_versions(source)
-        _check(lambda: _CHECK(_with_shapes(source)), "the model")
+        _check(lambda: _CHECK(_as_checked(source)), "the model")
         _refuse_external(source)
         return source
     if isinstance(source, bytes):
@@ -61,12 +61,12 @@ def read_model(source: str | os.PathLike[str] | bytes | ModelProto) -> ModelProt
     title = f"'{path}'"
     model = _parsed(content, title)
     _check_versions(model)
-    shaped = _with_shapes(model) is model
+    shaped = _as_checked(model) is model
     if shaped:
         _check(lambda: _CHECK(str(path)), title)
     _check(lambda: load_external_data_for_model(model, str(path.parent)), title)
     if not shaped:
-        _check(lambda: _CHECK(_with_shapes(model)), title)
+        _check(lambda: _CHECK(_as_checked(model)), title)
     _refuse_external(model)
     return model
 
@@ -84,17 +84,23 @@ def _check_versions(model: ModelProto) -> None:
             )
 
 
-def _with_shapes(model: ModelProto) -> ModelProto:
-    """The model, or a copy with a shape for each of its inputs and outputs that has none: the checker wants one.
+UNDEFINED = frozenset(["SimplifiedLayerNormalization"])
+"""Operators that ONNX Runtime adds to the default domain; the package onnx has no definition of them."""
 
-    Raises UsageError for an input without type.
+
+def _as_checked(model: ModelProto) -> ModelProto:
+    """The model, or a copy that the checker takes.
+
+    It wants a shape for each input and output, and operators of the default domain that it knows. Raises UsageError
+    for an input without type.
     """
     for each in model.graph.input:
         if not each.type.WhichOneof("value") or (
             each.type.HasField("tensor_type") and not each.type.tensor_type.elem_type
         ):
             raise UsageError(f"input '{each.name}' has no element type")
-    if all(map(_has_shape, (*model.graph.input, *model.graph.output))):
+    is_known = not any(each.op_type in UNDEFINED for each in nodes_of(model))
+    if is_known and all(map(_has_shape, (*model.graph.input, *model.graph.output))):
         return model
     found = ModelProto()
     found.CopyFrom(model)
@@ -102,7 +108,24 @@ def _with_shapes(model: ModelProto) -> ModelProto:
         if not _has_shape(each):
             each.type.tensor_type.elem_type = each.type.tensor_type.elem_type or TensorProto.FLOAT
             each.type.tensor_type.shape.SetInParent()
+    for each in nodes_of(found):
+        if each.op_type in UNDEFINED and each.domain in ("", "ai.onnx"):
+            each.domain = _OTHER
+    if not is_known and not any(each.domain == _OTHER for each in found.opset_import):
+        found.opset_import.append(helper.make_opsetid(_OTHER, 1))
     return found
+
+
+_OTHER = "com.microsoft"
+
+
+def nodes_of(model: ModelProto) -> Iterator[NodeProto]:
+    """All nodes of a model's graph and of the graphs inside of it."""
+    waiting = [model.graph]
+    while waiting:
+        for node in waiting.pop().node:
+            yield node
+            waiting += [graph for each in node.attribute for graph in (each.g, *each.graphs)]
 
 
 def _has_shape(value: ValueInfoProto) -> bool:

@@ -61,13 +61,14 @@ def dequantize(x: Values, scale: Values, zero: Values | None, computed: str) -> 
     call(array("2 6", given=[0, 2, -3, -2.5, 1.34, 0.5, 1, 1, -1, -0.1, 0.2, 0.3])),
     call(array("4", given=[-1.0, -2.1, -1.3, -2.5])),
     call(array("3 2", given=[1, 2.1, 1.3, 2.5, 3.34, 4])),
+    call(array("3", given=[0, 0, 0])),
     results=("result", "scale", "zero"),
     types=("f32",),
 )
 def quantize_by_range(x: Values) -> list[Values]:
     """Elements quantised over their own range, with scale and zero point."""
     least, most = min(x.min(), 0), max(x.max(), 0)
-    scale = np.float32(most - least) / np.float32(255)
+    scale = np.float32(most - least or 1) / np.float32(255)
     zero: Values = np.clip(np.rint(-np.float32(least) / scale), 0, 255).astype(np.uint8)
     return [_saturated(x.astype(np.float32) / scale, zero, "u8"), np.array(scale, np.float64), zero]
 

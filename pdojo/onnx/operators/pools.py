@@ -19,7 +19,7 @@ def _sizes(node: Node, rank: int) -> list[int]:
     return per_axis(node, "kernel_shape", rank)
 
 
-def _windows(node: Node, x: Array) -> dict[str, Any]:
+def pool_windows(node: Node, x: Array) -> dict[str, Any]:
     """The arguments of `build.pool`."""
     rank = x.rank - 2
     sizes = _sizes(node, rank)
@@ -34,7 +34,7 @@ def _windows(node: Node, x: Array) -> dict[str, Any]:
 def max_pool(node: Node) -> Array | tuple[Array, Array]:
     """The greatest element of every window, and its flat index if it is wanted."""
     x = node.array(0)
-    arguments = _windows(node, x)
+    arguments = pool_windows(node, x)
     if not any(node.outputs[1:]):
         return build.pool("max", x, **arguments)
     places = build.reshape(build.iota((x.size,), "i64"), x.shape)
@@ -46,14 +46,14 @@ def max_pool(node: Node) -> Array | tuple[Array, Array]:
 def average_pool(node: Node) -> Array:
     """The mean of every window."""
     x = node.array(0)
-    return build.avg_pool(x, count_padding=bool(node.attribute("count_include_pad", 0)), **_windows(node, x))
+    return build.avg_pool(x, count_padding=bool(node.attribute("count_include_pad", 0)), **pool_windows(node, x))
 
 
 @operator("LpPool")
 def lp_pool(node: Node) -> Array:
     """The norm of every window."""
     x = node.array(0)
-    return pools.lp_pool(x, order=node.attribute("p", 2), **_windows(node, x))
+    return pools.lp_pool(x, order=node.attribute("p", 2), **pool_windows(node, x))
 
 
 def _whole(function: Callable[[Array, Sequence[int]], Array]) -> Callable[[Node], Array]:

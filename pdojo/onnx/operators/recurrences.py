@@ -39,6 +39,15 @@ def _activation(node: Node, name: str, alpha: float, beta: float) -> Function:
     return partial(build.map, _FUNCTIONS[word], **{own: value for own, value in given.items() if own in known})
 
 
+def activation_of(node: Node, name: str, alpha: float | None = None, beta: float | None = None) -> Function:
+    """The activation of a name, with defaults for parameters that are None."""
+    defaults = _DEFAULTS.get(name.lower(), (0.0, 0.0))
+    given = [default if value is None else value for value, default in zip((alpha, beta), defaults, strict=True)]
+    if given[0] is None or given[1] is None:
+        node.refuse(f"activation '{name}' has no alpha or no beta")
+    return _activation(node, name, given[0], given[1])
+
+
 def _activations(node: Node, defaults: Sequence[str], directions: int) -> list[list[Function]]:
     """The activations of each direction."""
     names: list[str] = list(node.attribute("activations") or [*defaults] * directions)
@@ -47,12 +56,8 @@ def _activations(node: Node, defaults: Sequence[str], directions: int) -> list[l
     alphas, betas = (iter(node.attribute(f"activation_{name}") or ()) for name in ("alpha", "beta"))
     found: list[Function] = []
     for name in names:
-        alpha, beta = _DEFAULTS.get(name.lower(), (0.0, 0.0))
-        if name.lower() in _DEFAULTS:
-            alpha, beta = next(alphas, alpha), next(betas, beta)
-        if alpha is None or beta is None:
-            node.refuse(f"activation '{name}' has no alpha or no beta")
-        found.append(_activation(node, name, alpha, beta))
+        given = (next(alphas, None), next(betas, None)) if name.lower() in _DEFAULTS else (None, None)
+        found.append(activation_of(node, name, *given))
     return [found[k : k + len(defaults)] for k in range(0, len(found), len(defaults))]
 
 
