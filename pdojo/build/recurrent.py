@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from pdojo.build.activations import sigmoid
@@ -38,6 +39,10 @@ class RecurrentCell:
     """The number of steps of each row of the batch."""
     backwards: bool = False
     clip: float | None = None
+    of_inputs: Function | None = None
+    """The product of inputs with their weights, if it is no plain one."""
+    of_states: Function | None = None
+    """The product of states with their weights, if it is no plain one."""
 
     @property
     def size(self) -> int:
@@ -46,7 +51,7 @@ class RecurrentCell:
 
     def inputs(self) -> Array:
         """The products of all inputs with the weights: [steps, batch, gates * size]."""
-        return contract("tni,gi->tng", self.x, self.w)
+        return contract("tni,gi->tng", self.x, self.w) if self.of_inputs is None else self.of_inputs(self.x)
 
     def with_biases(self, products: Array) -> Array:
         """The products with both biases of all gates."""
@@ -136,6 +141,10 @@ def gru_network(linear_before_reset: bool) -> Network:
     return network
 
 
+def _product(weights: Array, states: Array) -> Array:
+    return matmul(states, weights)
+
+
 def lstm_network(coupled: bool) -> Network:
     """A network of long short-term memory, whose states are h and c; `c` is the gate of candidates.
 
@@ -146,7 +155,7 @@ def lstm_network(coupled: bool) -> Network:
         cell: RecurrentCell, states: Sequence[Array], peephole: Array | None = None
     ) -> tuple[Array, list[Array]]:
         gate, inner, outer = cell.functions
-        turned = transpose(cell.r)
+        product_with_states = cell.of_states or partial(_product, transpose(cell.r))
         through = [None, None, None] if peephole is None else split(peephole, 3)
 
         def peeped(x: Array, state: Array, weights: Array | None) -> Array:
@@ -154,7 +163,7 @@ def lstm_network(coupled: bool) -> Network:
 
         def step(old: Sequence[Array], product: Array) -> list[Array]:
             h, c = old
-            parts = cell.by_gate(product + matmul(h, turned))
+            parts = cell.by_gate(product + product_with_states(h))
             entering = peeped(parts["i"], c, through[0])
             kept = 1 - entering if coupled else peeped(parts["f"], c, through[2])
             new = kept * c + entering * inner(cell.clipped(parts["c"]))

@@ -86,6 +86,8 @@ def _check_versions(model: ModelProto) -> None:
 
 UNDEFINED = frozenset(["SimplifiedLayerNormalization"])
 """Operators that ONNX Runtime adds to the default domain; the package onnx has no definition of them."""
+_OTHER = "com.microsoft"
+"""The domain in which the checker takes operators that it does not know."""
 
 
 def _as_checked(model: ModelProto) -> ModelProto:
@@ -114,9 +116,6 @@ def _as_checked(model: ModelProto) -> ModelProto:
     if not is_known and not any(each.domain == _OTHER for each in found.opset_import):
         found.opset_import.append(helper.make_opsetid(_OTHER, 1))
     return found
-
-
-_OTHER = "com.microsoft"
 
 
 def nodes_of(model: ModelProto) -> Iterator[NodeProto]:

@@ -48,7 +48,7 @@ def activation_of(node: Node, name: str, alpha: float | None = None, beta: float
     return _activation(node, name, given[0], given[1])
 
 
-def _activations(node: Node, defaults: Sequence[str], directions: int) -> list[list[Function]]:
+def activations_of(node: Node, defaults: Sequence[str], directions: int) -> list[list[Function]]:
     """The activations of each direction."""
     names: list[str] = list(node.attribute("activations") or [*defaults] * directions)
     if len(names) != len(defaults) * directions:
@@ -74,7 +74,7 @@ def _directions(node: Node, defaults: Sequence[str], state_operands: Sequence[in
     x = build.transpose(given, (1, 0, 2)) if batch_first else given
     w, r = node.array(1), node.array(2)
     _check_shapes(node, x.shape[-1], 2 if kind == "bidirectional" else 1)
-    functions = _activations(node, defaults, w.shape[0])
+    functions = activations_of(node, defaults, w.shape[0])
     peepholes = optional(node, 7) if node.op_type == "LSTM" else None
     found = [
         recurrent_layer(

@@ -37,8 +37,10 @@ def test_products(seed: int) -> None:
     check(draw, "FusedMatMul", operands, attributes=attributes | {"alpha": draw.among(1.0, 0.3)})
 
 
-_ACTIVATIONS: dict[str, list[float]] = {"Relu": [], "Tanh": [], "Sigmoid": [], "LeakyRelu": [0.2], "Clip": [-0.5, 0.7]}
-_ACTIVATIONS |= {"HardSigmoid": [0.3, 0.4], "": []}
+_ACTIVATIONS: dict[str, list[float]] = {
+    **{"Relu": [], "Tanh": [], "Sigmoid": [], "LeakyRelu": [0.2], "Clip": [-0.5, 0.7]},
+    **{"HardSigmoid": [0.3, 0.4], "": []},
+}
 
 
 @pytest.mark.parametrize("activation", _ACTIVATIONS)
