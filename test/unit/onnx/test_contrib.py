@@ -11,7 +11,12 @@ import pytest
 pytest.importorskip("onnx", reason="needs onnx")
 pytest.importorskip("onnxruntime", reason="needs onnxruntime")
 
-from beside_runtime import SEEDS, TYPES, Draw, check
+from onnx import TensorProto, helper, numpy_helper
+
+import pdojo
+from beside_runtime import SEEDS, TYPES, Draw, check, node_model
+from pdojo import onnx
+from pdojo.dialect.view.build import nest_of
 
 
 def quantised(draw: Draw, dtype: str, shape: Sequence[int]) -> list[Any]:
@@ -189,3 +194,68 @@ def test_products_with_packed_bits(seed: int) -> None:
     operands = [draw.numbers(*draw.among((rows, terms), (2, rows, terms))), weights, scales, zeros, None, bias]
     sizes = {"K": terms, "N": columns, "bits": bits, "block_size": size}
     check(draw, "MatMulNBits", operands, fixed=range(1, 6), attributes=sizes)
+
+
+def refusal(op: str, operands: Sequence[Any], attributes: dict[str, Any], outputs: Sequence[str] = ("y",)) -> str:
+    given = [each if each is None else np.asarray(each) for each in operands]
+    model = node_model(op, given, [n > 0 for n in range(len(given))], attributes, outputs)
+    with pytest.raises(pdojo.UsageError) as caught:
+        onnx.load(model).run(x0=given[0])
+    return str(caught.value)
+
+
+_BYTES, _NUMBERS = np.ones((2, 32), np.uint8), np.ones((2, 32), np.float32)
+_ONE, _ZERO = np.float32(1), np.uint8(0)
+_PACKED = [_NUMBERS, np.ones((3, 1, 16), np.uint8), np.ones((3, 1), np.float32)]
+_SIZES = {"K": 32, "N": 3, "block_size": 32}
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "attributes", "reason"),
+    [
+        ("QLinearAdd", [_BYTES, _ONE, _ZERO, _BYTES, _ONE, _ZERO], {}, "operand 'C_scale' is absent"),
+        ("QLinearAdd", [_BYTES, _ONE, _ZERO, _BYTES.astype(np.int8), _ONE, _ZERO, _ONE], {}, "is of type i8, 'A'"),
+        ("QLinearMul", [_BYTES, _ONE, _ZERO, _BYTES, [_ONE, _ONE], _ZERO, _ONE], {}, "operand 4 has 2 elements"),
+        ("QLinearSigmoid", [_NUMBERS, _ONE, None, _ONE], {}, "operand 'X' is of type f32, not u8 or i8"),
+        ("QLinearLeakyRelu", [_BYTES, _ONE, None, _ONE], {"aplha": 1.0}, "did you mean 'alpha'"),
+        ("QLinearSoftmax", [_BYTES, _ONE, None, _ONE, _ZERO], {}, "attribute 'opset' is absent"),
+        ("QLinearConcat", [_ONE, _ZERO, _BYTES, _ONE], {"axis": 0}, "2 and 3 for each array"),
+        ("QuickGelu", [_NUMBERS, _NUMBERS], {}, "it has 2 operands, not at most 1"),
+        ("MatMulNBits", _PACKED, _SIZES | {"N": 4}, "operand 'B' has shape [3, 1, 16], not [4, 1, 16]"),
+        ("MatMulNBits", _PACKED, _SIZES | {"bits": 3}, "attribute 'bits' is 3"),
+        ("MatMulNBits", _PACKED, _SIZES | {"block_size": 24}, "not a power of 2 from 16 on"),
+        ("MatMulNBits", [*_PACKED, np.ones((3, 2), np.uint8)], _SIZES, "operand 'zero_points' has shape"),
+        ("DynamicQuantizeMatMul", [_NUMBERS, np.ones((31, 2), np.uint8), _ONE], {}, ""),
+        ("SkipLayerNormalization", [_NUMBERS, _NUMBERS, np.ones(8, np.float32)], {}, "'gamma' has shape [8]"),
+        ("FusedGemm", [_NUMBERS, _NUMBERS], {"activation": "Nothing", "transB": 1}, "'Nothing' is no activation"),
+        ("Attention", [_NUMBERS[None], np.ones((32, 9), np.float32)], {"num_heads": 2}, "does not divide 3"),
+        ("MultiHeadAttention", [_NUMBERS[None]] * 3, {"num_heads": 5}, "does not divide 32"),
+    ],
+)
+def test_wrong_nodes_are_refused(op: str, operands: Sequence[Any], attributes: dict[str, Any], reason: str) -> None:
+    message = refusal(op, operands, attributes)
+    assert message.startswith(f"node 'n' ({op}): ")
+    assert reason in message
+
+
+def test_integers_of_four_bits_stay_narrow() -> None:
+    """Constants of 4 bits behind DequantizeLinear are bytes of a kernel, not numbers."""
+    draw = Draw(0)
+    x, values = draw.numbers(3, 32), draw.integers(-8, 8, 32, 6)
+    scales = draw.scale(2, 6)
+    tensor = helper.make_tensor("w", TensorProto.INT4, (32, 6), values.reshape(-1).tolist())
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s"], ["f"], axis=0, block_size=16),
+        helper.make_node("MatMul", ["x", "f"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "narrow",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (3, 6))],
+        [tensor, numpy_helper.from_array(scales, "s")],
+    )
+    made = onnx.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10))
+    np.testing.assert_allclose(made.run(x), x @ (values * np.repeat(scales, 16, 0)), rtol=1e-5, atol=1e-5)
+    kernels = [step.kernel for step in made.specialise(x).steps]
+    assert any(each.dtype == "i8" for kernel in kernels for each in nest_of(kernel).arrays.values())
