@@ -61,8 +61,10 @@ def onnx_operators() -> str:
     from onnx import defs
 
     from pdojo.onnx.operators.registry import registered
+    from pdojo.onnx.protos import UNDEFINED
 
-    known, functions = {name for _, name in registered()}, functions_of(NODES)
+    functions = functions_of(NODES)
+    known = {name for domain, name in registered() if domain != "com.microsoft" and name not in UNDEFINED}
     names = {each.name for each in defs.get_all_schemas() if not each.domain and not each.deprecated} | known
     status = {name: _status(name, lowered=name in known) for name in sorted(names)}
     counts = Counter(status.values())

@@ -42,11 +42,11 @@ def contrib(
     """A decorator that registers the lowering of an operator, which sees nodes with its operands and attributes only.
 
     `operands` are words `name:letter`, with `?` behind optional ones; `attributes` are names, with `!` behind those
-    that a node must have. A `variadic` operator takes further operands of any type.
+    that a node must have, and `~` behind those that are 0 or 1. A `variadic` operator takes further operands.
     """
     words = [(word.rstrip("?").partition(":"), word.endswith("?")) for word in operands.split()]
     wanted = [_Operand(name, letter, optional) for (name, _, letter), optional in words]
-    known = {word.rstrip("!"): word.endswith("!") for word in attributes.split()}
+    known = {word.rstrip("!~"): word[-1] for word in attributes.split()}
 
     def register(lowering: _L) -> _L:
         def lower(node: Node) -> Results:
@@ -60,12 +60,14 @@ def contrib(
     return register
 
 
-def _check_attributes(node: Node, known: Mapping[str, bool]) -> None:
-    for each in node.attributes:
+def _check_attributes(node: Node, known: Mapping[str, str]) -> None:
+    for each, value in node.attributes.items():
         if each not in known:
             node.contradicts(f"'{each}' is no attribute of it; {did_you_mean(each, known)}")
-    for each, needed in known.items():
-        if needed and each not in node.attributes:
+        if known[each] == "~" and value not in (0, 1):
+            node.contradicts(f"attribute '{each}' is {value}, not 0 or 1")
+    for each, mark in known.items():
+        if mark == "!" and each not in node.attributes:
             node.contradicts(f"attribute '{each}' is absent")
 
 

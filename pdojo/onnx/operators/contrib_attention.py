@@ -112,7 +112,7 @@ def _of_projections(node: Node, projected: Array, sizes: list[int], places: tupl
     return [*result, build.stack([k, v], 0)] if len(node.outputs) > 1 else result
 
 
-_FORM = "do_rotary mask_filter_value num_heads! past_present_share_buffer scale unidirectional"
+_FORM = "do_rotary~ mask_filter_value num_heads! past_present_share_buffer~ scale unidirectional~"
 
 
 @contrib(
@@ -163,7 +163,7 @@ def quantised_attention(node: Node) -> list[Array]:
     "MultiHeadAttention",
     "query:F key:F? value:F? bias:F? key_padding_mask:N? attention_bias:F? past_key:F? past_value:F? "
     "past_sequence_length:N? cache_indirection:N?",
-    "mask_filter_value num_heads! scale unidirectional",
+    "mask_filter_value num_heads! scale unidirectional~",
 )
 def multi_head_attention(node: Node) -> list[Array]:
     """The attention of queries, keys and values, which may be packed, with a bias for each and a cache."""
@@ -222,7 +222,7 @@ def _packed(node: Node, name: str, x: Array, count: int) -> list[Array]:
 @contrib(
     "RotaryEmbedding",
     "input:F position_ids:L cos_cache:F sin_cache:F",
-    "interleaved is_packed_batching num_heads rotary_embedding_dim scale",
+    "interleaved~ is_packed_batching~ num_heads rotary_embedding_dim scale",
 )
 def rotary_embedding(node: Node) -> Array:
     """The rotation of pairs of elements by the angles of their position, which are given, or a first one."""
@@ -231,6 +231,8 @@ def rotary_embedding(node: Node) -> Array:
         node.refuse(f"attribute 'scale' is {node.attribute('scale')}; only 1 is supported")
     given, places, pairs = node.array(0), node.value(1), node.value(2).shape[-1]
     check_rank(node, "input", given, 3, 4)
+    if pairs < 1:
+        node.contradicts("operand 'cos_cache' has no elements")
     if given.rank == 4:
         x = build.transpose(given, (0, 2, 1, 3))
     else:

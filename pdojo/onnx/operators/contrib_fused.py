@@ -49,7 +49,7 @@ def quick_gelu(node: Node) -> Array:
     return x * build.sigmoid(x * node.attribute("alpha", 1.702))
 
 
-@contrib("FusedMatMul", "A:T B:T", "alpha transA transB transBatchA transBatchB")
+@contrib("FusedMatMul", "A:T B:T", "alpha transA~ transB~ transBatchA~ transBatchB~")
 def fused_matmul(node: Node) -> Array:
     """`alpha` times the product of matrices, whose last axes, and axes of batches, are in another order."""
     a, b = (_turned(node, operand, letter) for operand, letter in ((0, "A"), (1, "B")))
@@ -84,7 +84,7 @@ def fused_conv(node: Node) -> Array:
 @contrib(
     "FusedGemm",
     "A:T B:T C:T?",
-    "activation activation_alpha activation_beta activation_gamma alpha beta transA transB",
+    "activation activation_alpha activation_beta activation_gamma alpha beta transA~ transB~",
 )
 def fused_gemm(node: Node) -> Array:
     """The activation of a product of matrices plus an array."""

@@ -20,8 +20,8 @@ from pdojo.onnx.operators.registry import NeedsParts, Node
     "query:F key:F? value:F? past_key:F? past_value:F? seqlens_k:* total_sequence_length:N cos_cache:F? sin_cache:F? "
     "position_ids:L? attention_bias:F? head_sink:F? k_scale:*? v_scale:*? q_norm_weight:F? k_norm_weight:F? "
     "query_seqlens:N?",
-    "causal do_rotary k_norm_epsilon k_quant_type kv_cache_bit_width kv_num_heads! local_window_size num_heads! "
-    "q_norm_epsilon qk_norm_epsilon qk_output rotary_interleaved scale sliding_window_cache smooth_softmax softcap "
+    "causal~ do_rotary~ k_norm_epsilon k_quant_type kv_cache_bit_width kv_num_heads! local_window_size num_heads! "
+    "q_norm_epsilon qk_norm_epsilon qk_output rotary_interleaved~ scale sliding_window_cache~ smooth_softmax softcap "
     "v_quant_type",
 )
 def group_query_attention(node: Node) -> list[Array]:
@@ -62,7 +62,7 @@ def _parts(node: Node) -> tuple[Array, Array, Array]:
     if node.given(1) != node.given(2):
         node.contradicts("one of the operands 'key' and 'value' is absent")
     heads, shared = (heads_of(node, name) for name in ("num_heads", "kv_num_heads"))
-    if shared < 1 or heads % shared:
+    if shared < 1 or heads < 1 or heads % shared:
         node.contradicts(f"{heads} heads of queries are no multiple of {shared} heads of keys")
     if not node.given(1):
         size, rest = divmod(query.shape[2], heads + 2 * shared)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from pdojo import build
 from pdojo.build import Array, quantising
@@ -99,7 +98,7 @@ _POOL = "X:Q X_scale:S X_zero_point:Q? Y_scale:S Y_zero_point:Q?"
 @contrib(
     "QLinearAveragePool",
     _POOL,
-    "auto_pad ceil_mode channels_last count_include_pad dilations kernel_shape! pads strides",
+    "auto_pad ceil_mode~ channels_last~ count_include_pad~ dilations kernel_shape! pads strides",
 )
 def qlinear_average_pool(node: Node) -> Array:
     """The mean of every window of quantised images."""
@@ -110,14 +109,14 @@ def qlinear_average_pool(node: Node) -> Array:
     return _quantised(node, found, 3, node.array(0).dtype)
 
 
-@contrib("QLinearGlobalAveragePool", _POOL, "channels_last")
+@contrib("QLinearGlobalAveragePool", _POOL, "channels_last~")
 def qlinear_global_average_pool(node: Node) -> Array:
     """The mean of every channel of quantised images."""
     found = _channels_first(node, _number(node, 0), lambda x: build.mean(x, [*range(2, x.rank)], keepdims=True))
     return _quantised(node, found, 3, node.array(0).dtype)
 
 
-@contrib("NhwcMaxPool", "X:Q", "auto_pad ceil_mode dilations kernel_shape! pads strides")
+@contrib("NhwcMaxPool", "X:Q", "auto_pad ceil_mode~ dilations kernel_shape! pads strides")
 def nhwc_max_pool(node: Node) -> Array:
     """The greatest element of every window of images with channels last."""
     x = node.array(0)
@@ -154,7 +153,7 @@ def _is_kept(node: Node, place: int) -> bool:
 @contrib(
     "QLinearConv",
     "x:Q x_scale:S x_zero_point:Q w:W w_scale:S w_zero_point:W y_scale:S y_zero_point:Z B:N?",
-    "auto_pad channels_last dilations group kernel_shape pads strides",
+    "auto_pad channels_last~ dilations group kernel_shape pads strides",
 )
 def qlinear_conv(node: Node) -> Array:
     """The convolution of quantised arrays, perhaps with channels last; the weights have channels first."""
@@ -217,7 +216,7 @@ def dynamic_quantize_matmul(node: Node) -> Array:
 @contrib(
     "QGemm",
     "A:Q a_scale:S a_zero_point:Q B:W b_scale:S b_zero_point:W C:N? y_scale:S? y_zero_point:Z?",
-    "alpha transA transB",
+    "alpha transA~ transB~",
 )
 def qgemm(node: Node) -> Array:
     """The product of quantised matrices times `alpha`, plus an i32 array in its scale; quantised if it has a scale."""
@@ -235,7 +234,7 @@ def qgemm(node: Node) -> Array:
     if scale.size != 1:
         check_shape(node, "b_scale", scale, b.shape[-1:])
     factor = scalar_of(node, 1) * quantising.along(scale, sums, -1) * node.attribute("alpha", 1.0)
-    if not node.given(7):
-        return build.cast(sums, "f32") * factor
-    dtype: Any = node.array(8).dtype if node.given(8) else a.dtype
-    return _quantised(node, build.cast(sums, "f32") * factor, 7, dtype)
+    if node.given(7) != node.given(8):
+        node.contradicts("one of the operands 'y_scale' and 'y_zero_point' is absent")
+    numbers = build.cast(sums, "f32") * factor
+    return _quantised(node, numbers, 7, node.array(8).dtype) if node.given(7) else numbers

@@ -19,7 +19,7 @@ _WEIGHTS = {1: ("W", 8), 2: ("R", 10)}
     "DynamicQuantizeLSTM",
     "X:S W:Q R:W B:S? sequence_lens:N? initial_h:S? initial_c:S? P:S? W_scale:S W_zero_point:Q "
     "R_scale:S R_zero_point:W",
-    "activation_alpha activation_beta activations clip direction hidden_size input_forget",
+    "activation_alpha activation_beta activations clip direction hidden_size input_forget~",
 )
 def dynamic_quantize_lstm(node: Node) -> list[Array]:
     """A network of long short-term memory with quantised weights.

@@ -16,6 +16,8 @@ from pdojo.onnx.operators.windows import Ends, auto_pad, explicit, halves, paddi
 def windows_of(node: Node, x: Array, weights: Array) -> dict[str, Any]:
     """The arguments of `build.conv` that are attributes of a node."""
     rank = x.rank - 2
+    if weights.rank != x.rank or rank < 0:
+        node.contradicts(f"images {list(x.shape)} and weights {list(weights.shape)} differ in their dimensions")
     _check_window(node, weights)
     strides, dilations = per_axis(node, "strides", rank), per_axis(node, "dilations", rank)
     window = [(k - 1) * d + 1 for k, d in zip(weights.shape[2:], dilations, strict=True)]

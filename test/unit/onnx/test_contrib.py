@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,9 @@ from onnx import TensorProto, helper, numpy_helper
 import pdojo
 from beside_runtime import SEEDS, TYPES, Draw, check, node_model
 from pdojo import onnx
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.view.build import nest_of
+from pdojo.passes.scheduled_kernel import PASS, assume_alignment, make_moves
 
 
 def quantised(draw: Draw, dtype: str, shape: Sequence[int]) -> list[Any]:
@@ -219,6 +223,7 @@ _SIZES = {"K": 32, "N": 3, "block_size": 32}
         ("QLinearSigmoid", [_NUMBERS, _ONE, None, _ONE], {}, "operand 'X' is of type f32, not u8 or i8"),
         ("QLinearLeakyRelu", [_BYTES, _ONE, None, _ONE], {"aplha": 1.0}, "did you mean 'alpha'"),
         ("QLinearSoftmax", [_BYTES, _ONE, None, _ONE, _ZERO], {}, "attribute 'opset' is absent"),
+        ("QLinearGlobalAveragePool", [_BYTES, _ONE, _ZERO, _ONE, _ZERO], {"channels_last": 2}, "is 2, not 0 or 1"),
         ("QLinearConcat", [_ONE, _ZERO, _BYTES, _ONE], {"axis": 0}, "2 and 3 for each array"),
         ("QuickGelu", [_NUMBERS, _NUMBERS], {}, "it has 2 operands, not at most 1"),
         ("MatMulNBits", _PACKED, _SIZES | {"N": 4}, "operand 'B' has shape [3, 1, 16], not [4, 1, 16]"),
@@ -236,6 +241,27 @@ def test_wrong_nodes_are_refused(op: str, operands: Sequence[Any], attributes: d
     message = refusal(op, operands, attributes)
     assert message.startswith(f"node 'n' ({op}): ")
     assert reason in message
+
+
+@pytest.mark.parametrize("rows", [1, 16])
+@pytest.mark.parametrize(("bits", "zeros"), [(4, None), (4, "u8"), (4, "f32"), (8, "u8")])
+def test_packed_matrices_stay_packed(rows: int, bits: int, zeros: str | None) -> None:
+    """No array of the program has all elements of the matrix as numbers."""
+    draw, size = Draw(0), 256
+    points = {"u8": draw.bytes("u8", size, size // 32 * bits // 8), "f32": draw.numbers(size, size // 32)}
+    weights, scales = draw.bytes("u8", size, size // 32, 4 * bits), draw.scale(size, size // 32)
+    operands = [draw.numbers(rows, size), weights, scales, points.get(zeros or "")]
+    sizes = {"K": size, "N": size, "bits": bits, "block_size": 32}
+    (step,) = (
+        onnx.load(node_model("MatMulNBits", operands, [False, True, True, True], sizes, ["y"]))
+        .specialise(operands[0])
+        .steps
+    )
+    target = replace(machine("x86-64-avx512"), threads=1)
+    program = make_moves(assume_alignment(step.kernel, None), target, PASS).after
+    wide = [each for each in nest_of(program).arrays.values() if each.dtype not in ("u8", "i8")]
+    held = [prod(n for n, reused in zip(a.shape, a.buffer.reuse, strict=True) if not reused) for a in wide]
+    assert max(held) < size * size
 
 
 def test_integers_of_four_bits_stay_narrow() -> None:

@@ -39,7 +39,7 @@ def test_products(seed: int) -> None:
 
 _ACTIVATIONS: dict[str, list[float]] = {
     **{"Relu": [], "Tanh": [], "Sigmoid": [], "LeakyRelu": [0.2], "Clip": [-0.5, 0.7]},
-    **{"HardSigmoid": [0.3, 0.4], "": []},
+    **{"HardSigmoid": [0.3, 0.4], "HardSwish": [], "": []},
 }
 
 
