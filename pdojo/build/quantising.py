@@ -61,7 +61,7 @@ def dequantize(x: Array, scale: Array, zero: Array | None, computed: str) -> Arr
 def quantize_by_range(x: Array) -> tuple[Array, Array, Array]:
     """Elements quantised to u8 over their own range, extended to contain 0, with scale and zero point."""
     least, most = minimum(min(x), 0), maximum(max(x), 0)
-    # Zeros have any scale.
+    # ONNX's evaluator gives zeros this scale, ONNX Runtime the scale 1.
     scale = where(most == least, 1, most - least) / 255
     zero = cast(map("roundeven", clip(-least / scale, 0, 255)), "u8")
     return saturated(x / scale, zero, "u8"), scale, zero

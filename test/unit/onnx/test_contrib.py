@@ -86,7 +86,8 @@ def test_means_of_windows(seed: int) -> None:
     elif draw.flip():
         attributes["auto_pad"] = draw.among("SAME_UPPER", "SAME_LOWER", "VALID")
     images = (2, 6, 7, 4) if last else (2, 4, 6, 7)
-    operands = [*quantised(draw, dtype, images), draw.scale(), draw.zero(dtype)]
+    # ONNX Runtime 1.32 infers no type if the first zero point is absent.
+    operands = [draw.bytes(dtype, *images), draw.scale(), draw.bytes(dtype), draw.scale(), draw.zero(dtype)]
     check(draw, "QLinearAveragePool", operands, attributes={"channels_last": int(last), **attributes})
 
 
