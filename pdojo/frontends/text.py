@@ -142,7 +142,11 @@ class SourceModule:
 
     def _at(self, operation: object, message: str, hint: str = "") -> str | None:
         """A message with the place of an operation in the text; None if that is unknown."""
-        span = self.spans.get(operation) if isinstance(operation, Operation) else None
+        span = None
+        # Bodies of named operations are not in the text.
+        while span is None and isinstance(operation, Operation):
+            span = self.spans.get(operation)
+            operation = operation.parent_op()
         if span is None:
             return None
         return str(Source(self.chunk.padded, self.chunk.name).error(_span(self.chunk, *span), message, hint))

@@ -5,85 +5,30 @@ xDSL 0.74 has a few of each. Tools of pdojo register `LINALG_COMPLETE`; stock `x
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
-from xdsl.builder import Builder
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import (
-    AffineMapAttr,
-    AnyFloat,
-    ArrayAttr,
-    DenseIntElementsAttr,
-    FloatAttr,
-    ShapedType,
-)
+from xdsl.dialects.builtin import AnyFloat, DenseIntElementsAttr, FloatAttr, ShapedType
 from xdsl.dialects.linalg import Linalg
 from xdsl.dialects.linalg.abstract_ops import NamedOperation
-from xdsl.dialects.linalg.attrs import IteratorTypeAttr
-from xdsl.dialects.linalg.ops import YieldOp
-from xdsl.ir import Attribute, BlockArgument, Dialect, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
-from xdsl.irdl import irdl_op_definition, opt_prop_def
 from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.narrowing import is_integer_type
+from pdojo.frontends.linalg.kinds import ElementwiseKindAttr, TypeFn, TypeFnAttr
+from pdojo.frontends.linalg.mapped import CompletedGenericOp, CompletedReduceOp, MapOp
+from pdojo.frontends.linalg.named import Body, BodyOf, CompletedOp, Maps, operation
 
-Maps: TypeAlias = Callable[[NamedOperation], Sequence[AffineMap]]
 Maker: TypeAlias = Callable[..., Operation]
-Body: TypeAlias = Callable[..., SSAValue | Operation]
-"""The new element of the output, computed from the elements of the inputs and the previous element."""
 
 
-class _CompletedOp(NamedOperation):
-    """A named operation with its maps and its body; the body is written only in the generic form."""
-
-    PRINT_ATTRS_IN_FRONT: ClassVar[bool] = True
-    MAPS: ClassVar[Maps]
-    COMBINE: ClassVar[Body]
-    INPUTS: ClassVar[int]
-
-    strides = opt_prop_def(DenseIntElementsAttr)
-    dilations = opt_prop_def(DenseIntElementsAttr)
-    indexing_maps = opt_prop_def(ArrayAttr[AffineMapAttr])
-
-    @classmethod
-    def get_hidden_region(cls, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> Region:
-        """The body of an operation without one in its text. Raises ValueError for operands that it does not take."""
-        if (len(inputs), len(outputs)) != (cls.INPUTS, 1):
-            raise ValueError(f"'{cls.name}' has {len(inputs)} inputs and {len(outputs)} outputs")
-
-        @Builder.implicit_region(cls.body_arg_types((*inputs, *outputs)))
-        def hidden_region(args: tuple[BlockArgument, ...]) -> None:
-            YieldOp(SSAValue.get(cls.COMBINE(*args)))
-
-        return hidden_region
-
-    def get_default_indexing_maps(self) -> Sequence[AffineMap]:
-        """The index of an element of each operand over the iterations."""
-        if self.indexing_maps is not None:
-            return [attribute.data for attribute in self.indexing_maps.data]
-        return type(self).MAPS(self)
-
-    def get_iterator_types(self) -> ArrayAttr[IteratorTypeAttr]:
-        """Parallel dimensions index the output; the others are reduced."""
-        *_, output = self.get_default_indexing_maps()
-        parallel, reduction = IteratorTypeAttr.parallel(), IteratorTypeAttr.reduction()
-        return ArrayAttr(parallel if d in output.used_dims() else reduction for d in range(output.num_dims))
-
-
-def _named(name: str, maps: Maps, combine: Body, inputs: int = 2) -> type[Operation]:
-    methods = {"MAPS": staticmethod(maps), "COMBINE": staticmethod(combine)}
-    # xDSL takes constants with annotations only.
-    members = {"name": f"linalg.{name}", "INPUTS": inputs, "__annotations__": {"INPUTS": ClassVar[int]}, **methods}
-    return irdl_op_definition(type(name, (_CompletedOp,), members))
-
-
-def _letters(subscripts: str) -> Maps:
+def _letters(subscripts: str, order: str = "") -> Maps:
     """The maps of subscripts like `mk,kn->mn`; iterations are the letters of the output, then the others."""
     inputs, _, output = subscripts.partition("->")
     words = [*inputs.split(","), output]
-    order = "".join(dict.fromkeys(output + inputs.replace(",", "")))
+    order = order or "".join(dict.fromkeys(output + inputs.replace(",", "")))
     maps = [AffineMap(len(order), 0, tuple(AffineDimExpr(order.index(x)) for x in word)) for word in words]
     return lambda op: maps
 
@@ -98,7 +43,7 @@ def _windows(image: str, window: str, output: str) -> Maps:
         return AffineDimExpr(order.index(key))
 
     def maps(op: NamedOperation) -> Sequence[AffineMap]:
-        assert isinstance(op, _CompletedOp)
+        assert isinstance(op, CompletedOp)
         strides, dilations = _numbers(op.strides, len(spatial)), _numbers(op.dilations, len(spatial))
         places = {
             x: at(x) * stride + at(tap) * dilation
@@ -116,6 +61,17 @@ def _numbers(attribute: DenseIntElementsAttr | None, count: int) -> Sequence[int
     found = [1] * count if attribute is None else [int(number) for number in attribute.get_values()]
     if len(found) != count:
         raise VerifyException(f"there are {len(found)} strides or dilations for {count} spatial dimensions")
+    return found
+
+
+def _with_zero_points(maps: Maps) -> Maps:
+    """The maps of an operation with a zero point for each of its two factors."""
+
+    def found(op: NamedOperation) -> Sequence[AffineMap]:
+        a, b, output = maps(op)
+        scalar = AffineMap(output.num_dims, 0, ())
+        return [a, b, scalar, scalar, output]
+
     return found
 
 
@@ -143,18 +99,40 @@ def _cast(value: SSAValue, target: Attribute, *, unsigned: bool = False) -> SSAV
     return (widened if source.bitwidth < target.bitwidth else arith.TruncIOp)(value, target).result
 
 
-def _sum_of_products(a: SSAValue, b: SSAValue, total: SSAValue) -> Operation:
-    left, right = _cast(a, total.type), _cast(b, total.type)
-    if isinstance(total.type, AnyFloat):
-        return arith.AddfOp(total, arith.MulfOp(left, right))
-    return arith.AddiOp(total, arith.MuliOp(left, right))
+def _sum_of_products(properties: Mapping[str, Attribute]) -> tuple[Body, int]:
+    unsigned = properties.get("cast") == TypeFnAttr(TypeFn.CAST_UNSIGNED)
+
+    def combine(a: SSAValue, b: SSAValue, total: SSAValue) -> Operation:
+        factors = [_cast(value, total.type, unsigned=unsigned) for value in (a, b)]
+        return _added(total, _multiplied(*factors))
+
+    return combine, 2
+
+
+def _quantized(properties: Mapping[str, Attribute]) -> tuple[Body, int]:
+    """Products of differences from zero points, which are scalars behind the factors."""
+
+    def combine(a: SSAValue, b: SSAValue, of_a: SSAValue, of_b: SSAValue, total: SSAValue) -> Operation:
+        wide = [_cast(value, total.type) for value in (a, of_a, b, of_b)]
+        subtract = _maker(arith.SubfOp, arith.SubiOp, total)
+        return _added(total, _multiplied(subtract(*wide[:2]).results[0], subtract(*wide[2:]).results[0]))
+
+    return combine, 4
+
+
+def _added(a: SSAValue, b: SSAValue) -> Operation:
+    return _maker(arith.AddfOp, arith.AddiOp, a)(a, b)
+
+
+def _multiplied(a: SSAValue, b: SSAValue) -> SSAValue:
+    return _maker(arith.MulfOp, arith.MuliOp, a)(a, b).results[0]
 
 
 def _maker(of_floats: Maker | None, of_integers: Maker | None, output: SSAValue) -> Maker:
-    operation = of_floats if isinstance(output.type, AnyFloat) else of_integers
-    if operation is None:
+    found = of_floats if isinstance(output.type, AnyFloat) else of_integers
+    if found is None:
         raise ValueError(f"there is no such function of {output.type}")
-    return operation
+    return found
 
 
 def _pooled(of_floats: Maker | None, of_integers: Maker) -> Body:
@@ -168,10 +146,23 @@ def _pooled(of_floats: Maker | None, of_integers: Maker) -> Body:
 def _pointwise(of_floats: Maker | None, of_integers: Maker | None = None) -> Body:
     def combine(*elements: SSAValue) -> Operation:
         *operands, previous = elements
-        operation = _maker(of_floats, of_integers, previous)
-        return operation(*[_cast(operand, previous.type) for operand in operands])
+        make = _maker(of_floats, of_integers, previous)
+        return make(*[_cast(operand, previous.type) for operand in operands])
 
     return combine
+
+
+def _selected(condition: SSAValue, a: SSAValue, b: SSAValue, previous: SSAValue) -> Operation:
+    return arith.SelectOp(condition, a, b)
+
+
+def _copied(properties: Mapping[str, Attribute]) -> tuple[Body, int]:
+    unsigned = properties.get("cast") == TypeFnAttr(TypeFn.CAST_UNSIGNED)
+
+    def combine(a: SSAValue, previous: SSAValue) -> SSAValue:
+        return _cast(a, previous.type, unsigned=unsigned)
+
+    return combine, 1
 
 
 def _square(a: SSAValue, previous: SSAValue) -> Operation:
@@ -184,11 +175,15 @@ def _reciprocal(a: SSAValue, previous: SSAValue) -> Operation:
     return arith.DivfOp(arith.ConstantOp(FloatAttr(1.0, a.type)), a)
 
 
+_MAPPED = {
+    "matmul": _letters("mk,kn->mn"),
+    "batch_matmul": _letters("bmk,bkn->bmn"),
+    "batch_reduce_matmul": _letters("bmk,bkn->mn", order="bmnk"),
+}
+"""Contractions whose maps a program may choose."""
 _CONTRACTIONS = {
-    "batch_matmul": "bmk,bkn->bmn",
     "batch_matvec": "bmk,bk->bm",
     "batch_vecmat": "bk,bkn->bn",
-    "batch_reduce_matmul": "bmk,bkn->mn",
     "dot": "k,k->",
     "matvec": "mk,k->m",
     "vecmat": "k,kn->n",
@@ -205,6 +200,11 @@ conv_2d_ngchw_gfchw conv_2d_nhwgc_gfhwc conv_3d_ndhwc_dhwcf conv_3d_ncdhw_fcdhw 
 depthwise_conv_1d_ncw_cw depthwise_conv_1d_nwc_wcm depthwise_conv_2d_nhwc_hwc depthwise_conv_2d_nchw_chw
 depthwise_conv_2d_nhwc_hwcm depthwise_conv_3d_ndhwc_dhwc depthwise_conv_3d_ncdhw_cdhw depthwise_conv_3d_ndhwc_dhwcm
 """
+_QUANTIZED = """
+conv_2d_nhwc_hwcf conv_2d_nhwc_fhwc conv_2d_nchw_fchw conv_2d_ngchw_gfchw conv_2d_nhwgc_gfhwc conv_3d_ndhwc_dhwcf
+depthwise_conv_2d_nhwc_hwc depthwise_conv_2d_nhwc_hwcm
+"""
+"""Convolutions that MLIR has with zero points, too: with `_q` at the end."""
 _POOLINGS: dict[str, Body] = {
     "sum": _pooled(arith.AddfOp, arith.AddiOp),
     "max": _pooled(arith.MaximumfOp, arith.MaxSIOp),
@@ -235,28 +235,97 @@ _POINTWISE: dict[str, Body] = {
 }
 
 
+_FUNCTIONS: dict[str, Body] = _POINTWISE | {
+    "add": _pointwise(arith.AddfOp, arith.AddiOp),
+    "exp": _pointwise(math.ExpOp),
+    "log": _pointwise(math.LogOp),
+    "max_signed": _pointwise(arith.MaximumfOp, arith.MaxSIOp),
+    "max_unsigned": _pointwise(None, arith.MaxUIOp),
+    "min_signed": _pointwise(arith.MinimumfOp, arith.MinSIOp),
+    "min_unsigned": _pointwise(None, arith.MinUIOp),
+    "mul": _pointwise(arith.MulfOp, arith.MuliOp),
+    "select": _selected,
+    "sqrt": _pointwise(math.SqrtOp),
+    "sub": _pointwise(arith.SubfOp, arith.SubiOp),
+}
+"""The functions of `linalg.elementwise`."""
+_BINARY = frozenset("add div div_unsigned max_signed max_unsigned min_signed min_unsigned mul powf sub".split())
+
+
+def _elementwise(properties: Mapping[str, Attribute]) -> tuple[Body, int]:
+    kind = properties.get("kind")
+    name = kind.data if isinstance(kind, ElementwiseKindAttr) else ""
+    if not name:
+        raise ValueError("'linalg.elementwise' needs a kind, such as kind = #linalg.elementwise_kind<add>")
+    return _FUNCTIONS[name], _count(name)
+
+
+def _count(function: str) -> int:
+    return 3 if function == "select" else 2 if function in _BINARY else 1
+
+
+def _of(combine: Body, inputs: int = 2) -> BodyOf:
+    return lambda properties: (combine, inputs)
+
+
+def _all_written(op: NamedOperation, maps: Sequence[AffineMap]) -> None:
+    """Every iteration has an element of the output."""
+    missing = {*range(maps[-1].num_dims)} - maps[-1].used_dims()
+    if missing:
+        raise VerifyException(
+            f"indexing map {len(maps) - 1}, {maps[-1]}: the output lacks d{min(missing)}, and nothing is summed"
+        )
+
+
+def _needed(op: NamedOperation) -> Sequence[AffineMap]:
+    raise VerifyException(f"'{op.name}' needs indexing_maps = [...]")
+
+
+def _contracts(op: NamedOperation, maps: Sequence[AffineMap]) -> None:
+    """Every iteration indexes the output or both factors, and some iteration indexes both factors alone."""
+    left, right, output = (found.used_dims() for found in maps)
+    single = {*range(maps[0].num_dims)} - output - (left & right)
+    if single:
+        raise VerifyException(f"iteration d{min(single)} indexes neither the output nor both inputs")
+    if not left & right - output:
+        raise VerifyException("no iteration is summed: each indexes the output")
+
+
 def _operations() -> Iterator[type[Operation]]:
+    for name, maps in _MAPPED.items():
+        yield operation(name, maps, _sum_of_products, leading=["indexing_maps"], taken=["cast"])
     for name, subscripts in _CONTRACTIONS.items():
-        yield _named(name, _letters(subscripts), _sum_of_products)
+        yield operation(name, _letters(subscripts), _sum_of_products)
+    yield operation("contract", _needed, _sum_of_products, check=_contracts, leading=["indexing_maps"], taken=["cast"])
+    for name in ("matmul", "batch_matmul"):
+        yield operation(f"quantized_{name}", _with_zero_points(_MAPPED[name]), _quantized)
     for axes in ("w", "hw", "dhw"):
-        yield _named(f"conv_{len(axes)}d", _windows(axes, axes, axes), _sum_of_products)
+        yield operation(f"conv_{len(axes)}d", _windows(axes, axes, axes), _sum_of_products)
     for name in _CONVOLUTIONS.split():
         *_, image, window = name.split("_")
         output = image + "m" * window.endswith("m") if name.startswith("depthwise") else image.replace("c", "f")
-        yield _named(name, _windows(image, window, output), _sum_of_products)
+        yield operation(name, _windows(image, window, output), _sum_of_products)
+        if name in _QUANTIZED.split():
+            yield operation(f"{name}_q", _with_zero_points(_windows(image, window, output)), _quantized)
     for image, kinds in _KINDS.items():
         window = "".join(x for x in image if x in "dhw")
         for kind in kinds:
-            yield _named(f"pooling_{image}_{kind}", _windows(image, window, image), _POOLINGS[kind])
+            yield operation(f"pooling_{image}_{kind}", _windows(image, window, image), _of(_POOLINGS[kind]))
     for name, combine in _POINTWISE.items():
-        yield _named(name, _identity, combine, inputs=2 if name in ("div", "div_unsigned", "powf") else 1)
+        yield operation(name, _identity, _of(combine, _count(name)))
+    yield operation("elementwise", _identity, _elementwise, check=_all_written, leading=["kind", "indexing_maps"])
+    yield operation("copy", _identity, _copied, taken=["cast"])
+    yield from (CompletedGenericOp, CompletedReduceOp, MapOp)
+
+
+_THEIRS = frozenset("add exp fill log max min mul select sqrt sub broadcast index transpose yield".split())
+"""Operations of xDSL that stay. Its other ones cast nothing, need what MLIR leaves out, or mean something else."""
 
 
 def _completed() -> dict[str, type[Operation]]:
-    # xDSL's `pooling_nchw_max` takes the greatest of elements and window, and forgets the previous element.
-    theirs = {op.name: op for op in Linalg.operations if op.name != "linalg.pooling_nchw_max"}
+    theirs = {op.name: op for op in Linalg.operations if op.name.removeprefix("linalg.") in _THEIRS}
     return {op.name: op for op in _operations()} | theirs
 
 
-LINALG_COMPLETE = Dialect("linalg", [*_completed().values()], [*Linalg.attributes])
+LINALG_COMPLETE = Dialect("linalg", [*_completed().values()], [*Linalg.attributes, ElementwiseKindAttr, TypeFnAttr])
 """The dialect of xDSL with the operations that it lacks."""

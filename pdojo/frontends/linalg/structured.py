@@ -14,6 +14,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.affine_maps import from_affine
+from pdojo.frontends.linalg.mapped import MapOp
 from pdojo.frontends.linalg.refusal import refused, shape_of
 from pdojo.frontends.linalg.scalars import root
 
@@ -122,6 +123,9 @@ def structured(op: Operation) -> Structured | None:
         case LinalgStructuredOperation():
             maps = [attribute.data for attribute in op.get_indexing_maps().data]
             return Structured(op, op.inputs, op.outputs, maps, op.body.block)
+        case MapOp():
+            identity = AffineMap.identity(len(shape_of(op, op.init.type)))
+            return Structured(op, op.inputs, [op.init], [identity] * len(op.operands), op.body.block)
         case linalg.ops.BroadcastOp():
             return _of_dimensions(op, op.input, op.init, op.dimensions.get_values(), whole=op.init)
         case linalg.ops.ReduceOp():
