@@ -32,7 +32,7 @@ from pdojo.torch.idle_views import drop_idle_views
 from pdojo.torch.in_place import write_in_place
 from pdojo.torch.interpolation import interpolate_by_axes
 from pdojo.torch.linear_layers import keep_rows_apart
-from pdojo.torch.options import Options
+from pdojo.torch.options import Options, instead_of
 from pdojo.torch.planning import plan
 from pdojo.torch.program import Program, Wrap, plain_region
 from pdojo.torch.recurrent_layers import keep_recurrent_layers
@@ -53,11 +53,11 @@ def backend(
 ) -> Callable[..., Any]:
     """The backend `pdojo` of `torch.compile`, for a graph that Dynamo captured.
 
-    Raises UsageError for an unknown option, and for a `mode`.
+    Raises UsageError for an unknown option, and for a `mode` other than "default", which PyTorch does not pass on.
     """
     warn_of_skipped_functions(backend)  # `torch._dynamo.reset` forgot it.
     for name, value in others.items():
-        raise UsageError(f"the backend pdojo has no {name} {value!r}; its options are in docs/torch.md")
+        raise UsageError(f"the backend pdojo has no {name} {value!r}{instead_of(name, value)}")
     return compiled_graph(module, example_inputs, Options.of(options), CompiledGraph)
 
 

@@ -76,6 +76,8 @@ class GraphPart:
     """Kernels and PyTorch's calls, in the order of execution."""
     seconds: float
     """The median time of a call of the whole graph."""
+    eager: float = 0.0
+    """The median time in which PyTorch runs the graph, one operator after the other."""
     closed: str = ""
     """The calls for which a graph with symbols has programs for single combinations of shapes, with reasons."""
 
@@ -111,6 +113,22 @@ class Explanation:
         """The time of all graphs."""
         return sum(graph.seconds for graph in self.graphs)
 
+    @property
+    def eager(self) -> float:
+        """The time in which PyTorch runs all graphs, one operator after the other."""
+        return sum(graph.eager for graph in self.graphs)
+
+    @property
+    def summary(self) -> str:
+        """The shares of operators and of time in kernels, and PyTorch's time for the same graphs."""
+        inside = sum(len(part.operators) for part in self.kernels)
+        whole = sum(max(graph.seconds, sum(part.seconds for part in graph.parts)) for graph in self.graphs)
+        share = sum(part.seconds for part in self.kernels) / whole if whole else 0.0
+        return (
+            f"kernels: {inside} of {_counted(inside + len(self.fallbacks), 'operator')}, {share:.0%} of the time; "
+            f"{self.seconds * 1e3:.3g} ms, PyTorch one by one {self.eager * 1e3:.3g} ms"
+        )
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for number, graph in enumerate(self.graphs):
             yield _table(number, graph)
@@ -122,6 +140,8 @@ class Explanation:
             yield Text(f"graph break: {each}")
         for each in self.skipped:
             yield Text(f"skipped function, which PyTorch runs: {each}")
+        if self.graphs:
+            yield Text(self.summary)
 
     def __str__(self) -> str:
         console = Console(width=_WIDTH, file=StringIO())
@@ -220,8 +240,21 @@ def _graph_part(graph: RecordedGraph) -> GraphPart:
     program = next((each for each in graph.programs.values() if each is not None), None)
     if program is None:
         calls = [node for node in graph.module.graph.nodes if node.op == "call_function"]
-        return GraphPart(tuple(TorchPart(str(node.target), "pdojo failed", (), 0.0) for node in calls), 0.0)
-    return replace(_Profile(program, graph.arguments).part(), closed=graph.closed)
+        parts = tuple(TorchPart(str(node.target), "pdojo failed", (), 0.0) for node in calls)
+        return GraphPart(parts, 0.0, _eager(graph))
+    return replace(_Profile(program, graph.arguments).part(), eager=_eager(graph), closed=graph.closed)
+
+
+def _eager(graph: RecordedGraph) -> float:
+    """The median time in which PyTorch runs a graph."""
+    with torch.no_grad():
+        return median(_timed(lambda: graph.module(*graph.arguments)) for _ in range(_ROUNDS))
+
+
+def _timed(call: Callable[[], object]) -> float:
+    start = perf_counter()
+    call()
+    return perf_counter() - start
 
 
 @dataclass
@@ -236,7 +269,7 @@ class _Profile:
     def part(self) -> GraphPart:
         """The program with the times of some calls."""
         with torch.no_grad():
-            whole = [self._timed(lambda: self.program(list(self.arguments))) for _ in range(_ROUNDS)]
+            whole = [_timed(lambda: self.program(list(self.arguments))) for _ in range(_ROUNDS)]
             for _ in range(_ROUNDS):
                 values = self.program.environment(self.arguments)
                 for step in self.program.plain_steps:
@@ -263,20 +296,14 @@ class _Profile:
 
     def _run(self, step: RegionStep | TorchStep, values: Environment) -> None:
         if isinstance(step, TorchStep):
-            self.times.setdefault(step, []).append(self._timed(lambda: step(values)))
+            self.times.setdefault(step, []).append(_timed(lambda: step(values)))
             return
         memory = given_memory(step, values)
         if step not in self.calls:
             self.calls[step] = kernel_calls(step)
         for call in self.calls[step]:
-            self.times.setdefault(id(call), []).append(self._timed(call.bind(memory)))
+            self.times.setdefault(id(call), []).append(_timed(call.bind(memory)))
         step(values)
-
-    @staticmethod
-    def _timed(call: Callable[[], object]) -> float:
-        start = perf_counter()
-        call()
-        return perf_counter() - start
 
     def _kernel(self, call: KernelCall) -> KernelPart:
         return KernelPart(

@@ -48,3 +48,12 @@ class Options:
         if options.specialisations < 1:
             raise UsageError(f"option specialisations is a number from 1, not {options.specialisations}")
         return options
+
+
+def instead_of(name: str, value: object) -> str:
+    """What to give in place of an argument of `torch.compile` that is for Inductor alone."""
+    if name == "mode" and str(value).startswith("max-autotune"):
+        return """, which is Inductor's; kernels are searched with options={"tune": "search", "budget": "2m"}"""
+    if name == "mode":
+        return """, which is Inductor's; leave it out, and choose by options={"tune": "none", "pass" or "search"}"""
+    return "; its options are in docs/torch.md"

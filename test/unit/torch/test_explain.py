@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -63,6 +64,21 @@ def test_fallbacks_and_graph_breaks_have_reasons() -> None:
     assert len(found.breaks) == 1
     assert __file__ in found.breaks[0]
     assert "graph break: " in str(found)
+
+
+def test_the_last_line_has_shares_and_pytorchs_time() -> None:
+    with torch.no_grad():
+        found = explain(lambda x: torch.relu(torch.polygamma(1, x) + 1), torch.rand(64, 64), options=PLAIN)
+    assert 0 < found.eager < 1
+    assert str(found).rstrip().splitlines()[-1].strip() == found.summary
+    assert re.fullmatch(
+        r"kernels: 2 of 3 operators, \d+% of the time; [\d.e-]+ ms, PyTorch one by one [\d.e-]+ ms", found.summary
+    )
+    assert 0 < float(found.summary.partition(", ")[2].partition("%")[0]) <= 100
+
+
+def test_a_function_without_graphs_has_no_summary() -> None:
+    assert "kernels:" not in str(explain(lambda: 3))
 
 
 def test_explaining_again_is_no_recompilation(mlp: Any) -> None:

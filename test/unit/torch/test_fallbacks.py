@@ -245,10 +245,23 @@ def test_wrong_options(options: dict[str, Any], message: str) -> None:
         compiled(torch.ones(2))
 
 
-def test_modes_are_refused() -> None:
-    compiled = torch.compile(lambda x: x + 1, backend="pdojo", mode="max-autotune")
-    with pytest.raises(Exception, match="the backend pdojo has no mode 'max-autotune'"):
+@pytest.mark.parametrize(
+    ("mode", "advice"),
+    [
+        ("max-autotune", 'options={"tune": "search", "budget": "2m"}'),
+        ("max-autotune-no-cudagraphs", 'options={"tune": "search", "budget": "2m"}'),
+        ("reduce-overhead", 'leave it out, and choose by options={"tune": '),
+    ],
+)
+def test_modes_are_refused(mode: str, advice: str) -> None:
+    compiled = torch.compile(lambda x: x + 1, backend="pdojo", mode=mode)
+    with pytest.raises(Exception, match=f"the backend pdojo has no mode '{mode}', .*{re.escape(advice)}"):
         compiled(torch.ones(2))
+
+
+def test_the_default_mode() -> None:
+    compiled = torch.compile(lambda x: x + 1, backend="pdojo", mode="default")
+    assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 2.0))
 
 
 def test_parameters_that_are_not_plain_are_no_constants() -> None:
