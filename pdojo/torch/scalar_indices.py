@@ -41,7 +41,9 @@ def _value(node: Any) -> Any:
 def memory_of(node: Any) -> object:
     """The memory of a tensor."""
     value = _value(node)
-    return value.untyped_storage()._cdata if isinstance(value, torch.Tensor) else None
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+        return None
+    return value.untyped_storage()._cdata
 
 
 def _is_in_order(node: Any) -> bool:

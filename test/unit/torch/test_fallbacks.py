@@ -264,6 +264,24 @@ def test_the_default_mode() -> None:
     assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 2.0))
 
 
+@pytest.mark.parametrize("kind", ["Embedding", "EmbeddingBag"])
+def test_sparse_gradients_of_embeddings(kind: str) -> None:
+    """PyTorch makes the sparse tensor; its values are of kernels."""
+    model = torch.nn.Sequential(getattr(torch.nn, kind)(10, 4, sparse=True), torch.nn.Tanh())
+    compiled = torch.compile(model, backend="pdojo", options=PLAIN)
+    indices = torch.tensor([[1, 2, 1], [9, 0, 1]])
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FallbackWarning)
+        for run in (compiled, model):
+            model.zero_grad()
+            (run(indices) ** 2).sum().backward()
+            gradient = model[0].weight.grad
+            assert gradient.is_sparse
+            found.append(gradient.to_dense())
+    torch.testing.assert_close(*found)
+
+
 def test_parameters_that_are_not_plain_are_no_constants() -> None:
     model = torch.nn.Linear(3, 2).eval()
     model.register_buffer("scale", torch.eye(2).to_sparse())
