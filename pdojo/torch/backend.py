@@ -28,6 +28,7 @@ from pdojo.torch.checking import CheckedRegion
 from pdojo.torch.constants import constant_positions
 from pdojo.torch.decompositions import decompositions
 from pdojo.torch.fallbacks import FallbackWarning, warn_of_failure
+from pdojo.torch.flexible_attention import expand_flexible_attention
 from pdojo.torch.idle_views import drop_idle_views
 from pdojo.torch.in_place import write_in_place
 from pdojo.torch.interpolation import interpolate_by_axes
@@ -89,6 +90,7 @@ def compiled_graph(
         keep_inference_input_mutations=False,
     )
     interpolate_by_axes(module)
+    expand_flexible_attention(module)
     with keep_recurrent_layers(module, example_inputs):
         return run(module, example_inputs)
 
