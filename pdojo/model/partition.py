@@ -273,7 +273,8 @@ def _in_place(graph: Graph) -> set[Operation]:
     An operand is computed there if a kernel makes it, no other operation has it in its result, and it is no output.
     """
     outputs = {value.memory for _, value in graph.outputs if isinstance(value, Tensor)}
-    free = {tensor.memory for operation in graph.operations for tensor in operation.made} - outputs
+    inputs = {tensor.memory for tensor in graph.inputs}  # Views of inputs are made by operations, but by no kernel.
+    free = {tensor.memory for operation in graph.operations for tensor in operation.made} - outputs - inputs
     taken = Counter(tensor.memory for operation in graph.operations for tensor, _ in operation.pieces)
     return {
         operation

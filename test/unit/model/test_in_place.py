@@ -177,3 +177,17 @@ def test_copies_before_and_after_concatenations_in_place() -> None:
     for outputs in (model.interpret(u, v), model.compile(tune="none")(u, v)):
         for ours, right in zip(outputs, wanted, strict=True):
             np.testing.assert_allclose(ours, right, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("doubled", [True, False])
+def test_views_of_inputs_are_copied(doubled: bool) -> None:
+    """An operation makes a view of an input, but no kernel writes its elements."""
+    made = Graphs()
+    x, y = made.input("x", 8, 8), made.input("y", 4, 16)
+    view = made("flat", lambda a: build.reshape(a, (4, 16)), x)
+    beside = made("double", lambda a: a + a, y) if doubled else made("other", lambda a: build.reshape(a, (4, 16)), y)
+    graph = made.finish(made("join", rows, view, beside))
+    u, v = constant(8, 8), constant(4, 16) + 1
+    assert np.array_equal(
+        Model.of(graph).compile(tune="none")(u, v), np.concatenate([u.reshape(4, 16), v * (1 + doubled)])
+    )
