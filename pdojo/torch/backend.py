@@ -24,6 +24,7 @@ from pdojo.errors import UsageError
 from pdojo.model.compiled import CompiledModel
 from pdojo.model.model import Model
 from pdojo.model.sized_programs import NotCoveredError, SizedPrograms
+from pdojo.torch.byte_layers import multiply_bytes
 from pdojo.torch.checking import CheckedRegion
 from pdojo.torch.constants import constant_positions
 from pdojo.torch.decompositions import decompositions
@@ -91,6 +92,7 @@ def compiled_graph(
     )
     interpolate_by_axes(module)
     expand_flexible_attention(module)
+    multiply_bytes(module)
     with keep_recurrent_layers(module, example_inputs):
         return run(module, example_inputs)
 

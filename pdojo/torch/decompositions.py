@@ -11,17 +11,23 @@ from torch._decomp import core_aten_decompositions
 from torch.nn.functional import gelu, layer_norm, linear, relu, scaled_dot_product_attention
 
 from pdojo.torch.operators.registry import RULES
+from pdojo.torch.quantised import quantised_decompositions
 
 _KEPT = ("aten.max_unpool2d.default", "aten.max_unpool3d.default")
 """Operators whose decompositions give results of other strides than PyTorch's."""
 
 
-@lru_cache(maxsize=1)
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """PyTorch's decompositions to core ATen, but for operators that have a rule, or that draw random numbers.
 
-    A random operator in parts would draw other numbers than PyTorch does for the same seed.
+    A random operator in parts would draw other numbers than PyTorch does for the same seed. Operators of
+    quantisation, which a program may have imported since the last call, have decompositions, too.
     """
+    return _of_aten() | quantised_decompositions()
+
+
+@lru_cache(maxsize=1)
+def _of_aten() -> dict[Any, Callable[..., Any]]:
     from pdojo.torch import operators
 
     assert operators

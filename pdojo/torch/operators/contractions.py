@@ -6,18 +6,22 @@ from collections.abc import Sequence
 from string import ascii_letters
 
 from pdojo import build
-from pdojo.build import Array
+from pdojo.build import Array, quantising
 from pdojo.build.contractions import with_summand
 from pdojo.dialect.element_types import wide_type
 from pdojo.torch.operators.registry import Call, aten
 
 
-@aten(
-    "mm.default", "bmm.default", "mm.dtype", "bmm.dtype", "_int_mm.default", "mv.default", "dot.default", "vdot.default"
-)
+@aten("mm.default", "bmm.default", "mm.dtype", "bmm.dtype", "mv.default", "dot.default", "vdot.default")
 def matmul(call: Call, a: Array, b: Array, out_dtype: object = None) -> Array:
     """Products of matrices and vectors."""
     return build.matmul(a, b, dtype=call.dtype)
+
+
+@aten("_int_mm.default")
+def integer_matmul(call: Call, a: Array, b: Array) -> Array:
+    """Products of matrices of bytes, as processors multiply them."""
+    return quantising.integer_matmul(a, b)
 
 
 @aten("addmm.default", "addmm.dtype", "baddbmm.default", "baddbmm.dtype", "addmv.default")
