@@ -27,7 +27,6 @@ def multiply_bytes(module: GraphModule) -> None:
                 continue
             bias = node.args[2] if len(node.args) > 2 else None
             node.target, node.args = _linear, (*left[:3], *right[:3], bias)
-    module.graph.eliminate_dead_code()
     module.recompile()
 
 
