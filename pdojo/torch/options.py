@@ -51,7 +51,7 @@ class Options:
 
 
 def instead_of(name: str, value: object) -> str:
-    """What to give in place of an argument of `torch.compile` that is for Inductor alone."""
+    """The end of the error for an argument of `torch.compile` that is for Inductor alone: the option to give."""
     if name == "mode" and str(value).startswith("max-autotune"):
         return """, which is Inductor's; kernels are searched with options={"tune": "search", "budget": "2m"}"""
     if name == "mode":
