@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -63,6 +63,8 @@ class Explanation:
     """Why shapes have no common plan, if one was tried."""
     sizes: tuple[Size, ...] = ()
     """The sizes of the plan, if it is one for many shapes."""
+    left_out: Sequence[str] = ()
+    """A line for each node whose result is its operand, since kernels have no such values."""
 
     @property
     def models(self) -> tuple[Model, ...]:
@@ -87,10 +89,10 @@ class Explanation:
             f"static: input '{name}'; {node} needs its value, and other values make the model anew"
             for name, node in self.static.items()
         ]
-        return [*rows, *self._plan, *(f"step: {part.title}; {part.reason}" for part in self.steps)]
+        return [*rows, *self._plan, *self.left_out, *(f"step: {part.title}; {part.reason}" for part in self.steps)]
 
     def __str__(self) -> str:
-        return "\n".join([*self.remarks[: len(self.static) + len(self._plan)], *map(str, self.parts)])
+        return "\n".join([*self.remarks[: len(self.remarks) - len(self.steps)], *map(str, self.parts)])
 
     @property
     def _plan(self) -> list[str]:

@@ -10,16 +10,17 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, defs, helper
 
-from pdojo import build
 from pdojo.build.sizes import OpenExtent
 from pdojo.errors import UsageError
 from pdojo.model.extents import is_extents
-from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Operation, Tensor, Value
+from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Operation, Tensor
 from pdojo.model.model import folded
 from pdojo.onnx.bytes import Dequantised, dequantised, of_bytes
 from pdojo.onnx.control_flow import STRUCTURES
 from pdojo.onnx.definitions import defect, definition, inferred, type_of
-from pdojo.onnx.kinds import Late, array_type, in_bytes, is_foreign, kind_of, kind_of_operand
+from pdojo.onnx.kinds import Late, array_type, in_bytes, is_foreign, kind_of_operand
+from pdojo.onnx.labels import LABELS_SINCE, ML, STRINGS, label_node
+from pdojo.onnx.lowering import CONTRADICTORY, MALFORMED, NeedsOperation, lower_by
 from pdojo.onnx.operators.extents import extents_result
 from pdojo.onnx.operators.quantisation import requantize
 from pdojo.onnx.operators.registry import (
@@ -41,9 +42,6 @@ from pdojo.onnx.steps import AT_RUN_TIME, RANDOM, FrameStep, NumpyStep, operands
 _T = TypeVar("_T")
 _DEEPEST, _MOST = 24, 50_000
 """Most nested functions and subgraphs; most nodes after unrolling and inlining."""
-_MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
-"""Errors of lowerings for attributes and shapes that no valid node has."""
-_CONTRADICTORY = "there is no kernel for its attributes with operands of these types, shapes and values"
 
 
 def initializers_of(model: ModelProto) -> dict[str, Known]:
@@ -193,17 +191,25 @@ class Importer:
         try:
             if domain == "" and proto.op_type in STRUCTURES:
                 return self._structure(proto, scope)
-            return self._results(proto, domain, scope)
+            found = self._results(proto, domain, scope)
+            return self._labelled(_called(proto, scope), found) if domain == ML else found
         except OpenNode:
             raise
         except OpenExtent as error:
             raise OpenNode(f"{named(proto)}: {error}", narrower=error.narrower) from None
 
+    def _labelled(self, proto: NodeProto, found: Sequence[Item]) -> Sequence[Item]:
+        """The results of a node, with strings in the place of the numbers of labels."""
+        if (encoder := label_node(proto)) is None:
+            return found
+        schema = definition(encoder.op_type, LABELS_SINCE, ML)
+        return [*self._in_numpy(encoder, schema, LABELS_SINCE, [cast("Operand", found[0])], STRINGS), *found[1:]]
+
     def _structure(self, proto: NodeProto, scope: Scope) -> Sequence[Item]:
         try:
             return STRUCTURES[proto.op_type](self, proto, scope)
-        except _MALFORMED as error:
-            raise UnsupportedNode(f"{named(proto)}: {_CONTRADICTORY}") from error
+        except MALFORMED as error:
+            raise UnsupportedNode(f"{named(proto)}: {CONTRADICTORY}") from error
 
     def _results(self, proto: NodeProto, domain: str, scope: Scope) -> Sequence[Item]:
         if (own := self._own_function(proto, domain)) is not None:
@@ -265,7 +271,7 @@ class Importer:
                     lowering, given = quick
                 elif proto.op_type == "QuantizeLinear" and _is_among(operands[0], self.rounded):
                     lowering = requantize
-                found = self.apply(proto, _lower(node, lowering), given)
+                found = self.apply(proto, lower_by(node, lowering), given)
                 self._remember(proto, values, operands, found)
                 return found
         except NeedsValue as needed:
@@ -334,13 +340,19 @@ class Importer:
         return [next(found) if name else None for name in proto.output]
 
     def apply(self, proto: NodeProto, lower: Lower, operands: Sequence[Operand | None]) -> tuple[Operand, ...]:
-        """The results of an operation for a node. Raises NeedsValue, UnsupportedNode."""
-        try:
-            return self.builder.apply(proto.op_type, lower, operands, list(proto.output))
-        except NeedsParts as needed:
-            place, split = needed.operand, needed.split
-            parts = self.builder.apply("part", lambda given, _: Lowered(tuple(split(given[0]))), [operands[place]])
-            return self.apply(proto, lower, [*operands[:place], *parts, *operands[place + 1 :]])
+        """The results of an operation for a node, after those that it needs. Raises NeedsValue, UnsupportedNode."""
+        while True:
+            try:
+                return self.builder.apply(proto.op_type, lower, operands, list(proto.output))
+            except NeedsParts as needed:
+                place, split = needed.operand, needed.split
+                parts = self.builder.apply(
+                    "part", lambda given, _, by=split: Lowered(tuple(by(given[0]))), [operands[place]]
+                )
+                operands = [*operands[:place], *parts, *operands[place + 1 :]]
+            except NeedsOperation as needed:
+                made = self.apply(proto, needed.make, operands)
+                lower, operands = needed.then, [*(operands[place] for place in needed.kept), *made]
 
     def need(self, value: Item, proto: NodeProto) -> Known:
         """A value that must be known. Raises NeedsInputs if it is an input, Staged if it is computed."""
@@ -450,31 +462,3 @@ def _parsed(body: object, schema: Any) -> FunctionProto:
     if not any(each.domain == "" for each in function.opset_import):
         function.opset_import.append(helper.make_opsetid("", defs.onnx_opset_version()))
     return function
-
-
-def _lower(node: Node, lowering: Callable[[Node], Value | Sequence[Value]]) -> Lower:
-    """The lowering of a node as a function of its operands."""
-
-    def lower(inputs: tuple[Value | None, ...], prefix: str) -> Lowered:
-        given = Node(
-            node.op_type, node.domain, node.name, node.opset, inputs, node.outputs, node.attributes, prefix=prefix
-        )
-        try:
-            made: Any = lowering(given)
-        except (NeedsParts, NeedsValue, OpenExtent, UnsupportedNode):
-            raise
-        except UsageError as error:
-            given.contradicts(str(error))
-        except _MALFORMED as error:
-            raise UnsupportedNode(f"node '{node.name}' ({node.op_type}): {_CONTRADICTORY}") from error
-        is_one = isinstance(made, build.Array | np.ndarray | np.generic)
-        results = cast("tuple[Value, ...]", (made,) if is_one else tuple(made))
-        if len(results) < max((n for n, name in enumerate(node.outputs, 1) if name), default=0):
-            given.refuse(f"only the first {len(results)} of its results are computed")
-        for each in results:
-            if is_foreign(each):
-                given.refuse(f"kernels have no elements of type {kind_of(np.asarray(each).dtype)}")
-        constants = [(handle, cast("Known", given.inputs[n])) for n, handle in given.constants.items()]
-        return Lowered(results, tuple(constants))
-
-    return lower

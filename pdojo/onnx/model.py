@@ -28,6 +28,7 @@ from pdojo.model.sized_programs import SizedPrograms
 from pdojo.onnx.explaining import Explanation, PartReport, Watched
 from pdojo.onnx.importing import import_graph, initializers_of, whole_graph
 from pdojo.onnx.kinds import kind_of
+from pdojo.onnx.labels import maps_left_out
 from pdojo.onnx.operators.registry import UnsupportedNode
 from pdojo.onnx.protos import declared_type, read_model
 from pdojo.onnx.ranges import Place, Ranges, Shapes, with_sizes
@@ -373,14 +374,16 @@ class CallableOnnxModel:
         given = self.model.given(arrays, named)
         self(**given)
         found, sizes = self.model.planned(given)
+        left_out = maps_left_out(self.model.proto.graph.node)
         if found.model is None:
             watched = Watched(self._steps)
             found.run(given, watched)
-            return Explanation(tuple(watched.reports.values()), self.model.static, self.model.why_not_open(given))
+            parts, obstacle = tuple(watched.reports.values()), self.model.why_not_open(given)
+            return Explanation(parts, self.model.static, obstacle, left_out=left_out)
         compiled, inputs = self._of(found, sizes), found.arrays(given)
         seconds = sum(compiled.profile(**inputs))
         report = replace(PartReport.of_model(found.model), runs=1, seconds=seconds)
-        return Explanation((report,), self.model.static, self.model.why_not_open(given), tuple(sizes))
+        return Explanation((report,), self.model.static, self.model.why_not_open(given), tuple(sizes), left_out)
 
 
 def load(source: str | os.PathLike[str] | bytes | ModelProto) -> OnnxModel:

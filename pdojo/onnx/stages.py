@@ -15,6 +15,7 @@ from pdojo.errors import UsageError
 from pdojo.model.graph import GraphBuilder, Operand, Operation, Tensor
 from pdojo.model.kept import Kept
 from pdojo.onnx.kinds import Late, array_type, kind_of, kind_of_operand
+from pdojo.onnx.labels import ML, with_unused
 from pdojo.onnx.operators.registry import UnsupportedNode
 from pdojo.onnx.protos import array_of, declared_type, names_used, refuse
 from pdojo.onnx.regions import Engine, Part, Step, Values, parts_of, value_of
@@ -46,8 +47,8 @@ def live_nodes(nodes: Sequence[NodeProto], outputs: Sequence[str]) -> list[NodeP
     wanted, live = set(outputs), list[NodeProto]()
     for node in reversed(nodes):
         if wanted.intersection(node.output):
+            live.append(with_unused(node, wanted) if node.domain == ML else node)
             wanted |= names_used(node)
-            live.append(node)
     return live[::-1]
 
 

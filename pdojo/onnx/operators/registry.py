@@ -55,6 +55,18 @@ class NeedsParts(Exception):
         self.operand, self.split = operand, split
 
 
+class NeedsArrays(Exception):
+    """A lowering needs computed arrays in memory, such as indices, which an operation of its own computes first.
+
+    `make` lowers that operation, of the same operands. `then` lowers the rest; its operands are those at the places
+    `kept`, and the arrays.
+    """
+
+    def __init__(self, make: Lowering, then: Lowering, kept: Sequence[int] = (0,)) -> None:
+        super().__init__(make, then, kept)
+        self.make, self.then, self.kept = make, then, tuple(kept)
+
+
 @dataclass
 class Node:
     """A node of the graph as its lowering sees it."""
@@ -121,7 +133,7 @@ class Node:
 
     def constant(self, values: Known, dtype: str) -> build.Array:
         """The handle, of an element type, of values that a lowering made: a further operand, which is known."""
-        self.inputs = (*self.inputs, values.astype(numpy_type(dtype)))
+        self.inputs = (*self.inputs, values.astype(numpy_type(dtype), copy=False))
         return self.array(len(self.inputs) - 1)
 
     def static(self, operand: int) -> Known:
