@@ -96,9 +96,13 @@ class Ensemble:
             own = np.take_along_axis(table, self._targets()[:, None], 1)[:, 0]
             found = build.take(node.constant(own, kind), records, 0, outside="clamp")
             return join(build.reshape(found, (found.shape[0], self.groups, -1)), -1)
-        if self.weights.targets == 1:
-            found = build.take(node.constant(table[:, 0], kind), records, 0, outside="clamp")
-            return join(found, -1, keepdims=True)
+        used = np.unique(self.weights.target)
+        if len(used) == 1:
+            found = build.take(node.constant(table[:, used[0]], kind), records, 0, outside="clamp")
+            one = join(found, -1, keepdims=True)
+            # No leaf has a weight of the other targets.
+            places = build.iota((found.shape[0], self.weights.targets), "i64", 1)
+            return one if self.weights.targets == 1 else build.where(places == int(used[0]), one, 0)
         return join(build.take(node.constant(table, kind), records, 0, outside="clamp"), 1)
 
     def _targets(self) -> Places:
@@ -115,7 +119,7 @@ def _grouped(some: Numbers) -> Places | None:
     """
     trees, targets = some.shape
     longest = int(some.sum(0).max())
-    if (some.sum(1) > 1).any() or longest * targets > 2 * trees:
+    if (some.sum(1) > 1).any() or targets * longest > 1.5 * trees or some.any(0).sum() < 2:
         return None
     order = np.full((targets, max(longest, 1)), -1)
     for k in range(targets):
