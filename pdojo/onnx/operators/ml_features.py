@@ -139,7 +139,15 @@ def label_encoder(node: Node) -> Array:
     values = _column(node, "values")
     if len(keys) != len(values) or not len(keys):
         node.contradicts(f"it has {len(keys)} keys and {len(values)} values")
+    if len(np.unique(keys)) < len(keys):
+        node.refuse("it has a key twice")
     default = _default(node, values)
+    # Repeated keys without values, up to a power of 2, let encoders of similar size have the same kernels.
+    more = (1 << (len(keys) - 1).bit_length()) - len(keys)
+    keys, values = (
+        np.concatenate([keys, np.repeat(keys[:1], more)]),
+        np.concatenate([values, np.zeros(more, values.dtype)]),
+    )
     known = node.constant(keys, x.dtype)
     matches = x[..., None] == known
     if node.opset >= 4 and is_float(x.dtype) and np.isnan(keys).any():
