@@ -51,13 +51,13 @@ def parser() -> Arguments:
     text = "build a library; the same command goes on with a build that was interrupted"
     add = commands.add_parser("build", help=text, description=f"{text}. docs/library.md describes specifications.")
     text = "kernels, models, sizes, types, machines, effort; or an ONNX model, of which one function is made"
-    add.add_argument("spec", metavar="SPEC.toml|MODEL.onnx", nargs="?", type=Path, help=text)
+    add.add_argument("spec", metavar="SPEC.toml|MODEL.onnx", nargs="?", help=text)
     add.add_argument("-o", "--output", metavar="FOLDER", type=Path, required=True, help="the folder of the library")
     add.add_argument("--force", action="store_true", help="replace a library that is in the folder")
     text = "leave out entries that have no program, or a wrong one, instead of refusing the library"
     add.add_argument("--keep-going", action="store_true", help=text)
-    text = "a PyTorch model as one function; the function returns a module and a list of inputs; its code is run"
-    add.add_argument("--torch", metavar="MODULE:FUNCTION", help=text)
+    text = "the name is MODULE:FUNCTION, which returns a PyTorch module and a list of inputs; its code is run"
+    add.add_argument("--torch", action="store_true", help=text)
     text = "where the weights of the model are: inside the library, or a file beside it, which is mapped"
     add.add_argument("--weights", choices=("inside", "beside"), default="inside", help=text)
     add.add_argument("--from", dest="onnx", metavar="MODEL.onnx", help="the kernels of an ONNX model, as operators")

@@ -1,4 +1,4 @@
-"""What the C of a library needs to know of compiled programs."""
+"""Facts of compiled programs that the C of a library has."""
 
 from __future__ import annotations
 

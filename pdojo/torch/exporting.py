@@ -80,13 +80,13 @@ def exported_model(name: str, function: Callable[..., Any], inputs: Sequence[Any
 
 def _names(function: Callable[..., Any], count: int) -> list[str]:
     """Names of the inputs: those of the function's parameters, if each is one input."""
-    called = function.forward if isinstance(function, torch.nn.Module) else function
+    called = getattr(function, "forward", function)
     found = [each.name for each in signature(called).parameters.values() if each.kind is each.POSITIONAL_OR_KEYWORD]
     return found[:count] if len(found) >= count else [f"x{number}" for number in range(count)]
 
 
 def _decompositions() -> dict[Any, Callable[..., Any]]:
-    """Those of compiled modules, and of operators that are compositions, which exported programs keep."""
+    """The decompositions of compiled modules, and those of composite operators, which exported programs keep."""
     table = torch.export.default_decompositions()
     key = "CompositeImplicitAutograd"
     composite = {

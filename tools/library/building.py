@@ -19,20 +19,19 @@ _FUNCTION = "model"
 def build(given: argparse.Namespace) -> None:
     """Run the command line. Raises PdojoError; a wrong specification is refused before the compiler is loaded."""
     has_kernels = given.onnx is not None or given.from_torch is not None
-    is_file = given.spec is not None and given.spec.suffix == ".onnx"
-    if given.shape is not None and given.onnx is None and not is_file:
+    is_onnx = given.spec is not None and given.spec.endswith(".onnx") and not given.torch
+    is_model = is_onnx or given.torch
+    if given.shape is not None and given.onnx is None and not is_onnx:
         raise UsageError("--shape belongs to an ONNX model, and to --from")
-    if given.spec is None and not has_kernels and given.torch is None:
+    if given.spec is None and (given.torch or not has_kernels):
         raise UsageError("name a specification (SPEC.toml), a model (MODEL.onnx, --torch), or kernels by --from")
-    if given.weights != "inside" and not is_file and given.torch is None:
+    if given.weights != "inside" and not is_model:
         raise UsageError("--weights belongs to a model on the command line; a specification has the key 'weights'")
     if given.workers is not None and given.ray is None:
         raise UsageError("--workers belongs to --ray")
-    if is_file and given.torch is not None:
-        raise UsageError("name one model on the command line; a specification may have several")
-    if given.ray is not None and (given.spec is None or is_file):
+    if given.ray is not None and (given.spec is None or is_model):
         raise UsageError("--ray is for searches, which a specification asks for; name one")
-    spec = _of_model(given) if given.spec is None or is_file else read_spec(given.spec)
+    spec = _of_model(given) if given.spec is None or is_model else read_spec(Path(given.spec))
     with loading():
         from pdojo_tools.library.making import make
 
@@ -47,13 +46,11 @@ def model_library(title: str) -> str:
 
 def _of_model(given: argparse.Namespace) -> LibrarySpec:
     """The specification of a library of models on the command line only."""
-    is_apart = given.weights == "beside"
-    models: list[ModelSpec] = []
+    models: tuple[ModelSpec, ...] = ()
     if given.spec is not None:
-        models.append(ModelSpec("", onnx=str(given.spec), name=_FUNCTION, shape=given.shape, is_apart=is_apart))
-    if given.torch is not None:
-        models.append(ModelSpec("", torch=given.torch, name=_FUNCTION, is_apart=is_apart))
-    named = given.torch or given.from_torch
-    title = Path(given.spec or given.onnx).stem if given.spec or given.onnx else named.rpartition(":")[2]
+        onnx, torch = (None, given.spec) if given.torch else (given.spec, None)
+        models = (ModelSpec("", onnx, torch, _FUNCTION, given.shape, given.weights == "beside"),)
+    file = given.onnx if given.spec is None else None if given.torch else given.spec
+    title = Path(file).stem if file is not None else (given.spec or given.from_torch).rpartition(":")[2]
     name = model_library(title)
-    return LibrarySpec(name, prefix=name, models=tuple(models))
+    return LibrarySpec(name, prefix=name, models=models)

@@ -172,7 +172,7 @@ def _depth(nodes: Nodes, is_leaf: NDArray[np.bool_]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """What leaves add to targets."""
+    """Weights that leaves add to targets."""
 
     node: Places
     target: Places

@@ -24,7 +24,7 @@ SCRIPTS = {
     "agents/bandit.py": (("softmax:8x32", "--episodes", "1", "--horizon", "3"), "gymnasium", "best: "),
 }
 """Arguments, the package that is needed beside pdojo's own, and a part of the output."""
-MODULES = {"own_move/rotating_moves.py", "library/numpy_user.py"}
+MODULES = {"own_move/rotating_moves.py", "library/numpy_user.py", "models/models.py"}
 """Programs that need something installed first; other tests run them."""
 KERNEL = "kernel k(x) -> (y)\nx f32 [6] heap\ny f32 [6] heap\n\n6 y[{0}] = exp(x[{0}])\n"
 SUM = "kernel k(x) -> (y)\nx f32 [6] heap\ny f32 [1] heap\n\ny[0] = 0\n6 y[0] = y[0] + x[{0}]\n"
