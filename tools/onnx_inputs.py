@@ -94,6 +94,8 @@ def _extent(text: str) -> int | range:
     values = range(-(-max(found.start, 1) // found.step) * found.step, found.stop, found.step)
     if not values:
         raise UsageError(f"the range {text} has no values")
+    if found.start == 0:
+        raise UsageError(f"the range {text} begins at 0; the sizes of a model are at least 1")
     return values if len(values) > 1 else values[0]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from pdojo.dialect.element_types import ELEMENT_TYPES
 from pdojo.dialect.names import is_machine_name
 from pdojo.dialect.names import name_problem as identifier_problem
 from pdojo.library.features import ARCHITECTURES
@@ -90,6 +91,9 @@ def _of_entry(entry: Entry) -> Iterator[str]:
     named = {name for name, size in entry.sizes.items() if isinstance(size, range)}
     extents = (extent for array in entry.arrays for extent in array.shape)
     yield from (f"arrays: {problem}" for extent in extents if (problem := extent_problem(extent, named)) is not None)
+    for array in entry.arrays:
+        if array.dtype not in ELEMENT_TYPES:
+            yield f"arrays: '{array.name}' has elements of {shown(array.dtype)}"
     wanted = entry_name(entry.operator, entry.sizes)
     yield from _same("name", entry.name, wanted)
     yield from _same("kernel", entry.kernel, kernel_path(wanted))

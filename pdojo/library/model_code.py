@@ -74,9 +74,14 @@ class _Level:
         return call.kernel, tuple(own)
 
 
+def _own(plan: ModelPlan) -> str:
+    """The beginning of static names of a model; names of entries have no capitals."""
+    return f"M_{plan.name}"
+
+
 def levels_text(model: PlannedModel, levels: Sequence[Level], programs: Programs) -> Iterator[str]:
     """For an architecture: declarations of a model's kernels, and for each level what binds and calls them."""
-    name, rows = model.plan.name, list[str]()
+    name, rows = _own(model.plan), list[str]()
     for number, level in enumerate(levels):
         own = _Level(model, [programs[entry.name, level.name, 0] for entry in model.kernels])
         yield from _declarations(own)
@@ -179,12 +184,12 @@ def _bytes(plan: ModelPlan, array: Array) -> str:
 def model_text(model: PlannedModel, number: int, count: int, prefix: str) -> Iterator[str]:
     """The tables and the functions of a model, number `number` of `count`, for all architectures."""
     plan = model.plan
-    name, arrays = plan.name, plan.arrays
+    name, own, arrays = plan.name, _own(plan), plan.arrays
     rows = ",\n  ".join(f"{{0, 63, {bytes_of(a) - 1}, {int(a.direction == 'out')}}}" for a in arrays)
-    yield f"static const pd_array {name}_arrays[] = {{\n  {rows}}};"
+    yield f"static const pd_array {own}_arrays[] = {{\n  {rows}}};"
     ranges = ", ".join(f"{{{s[0]}, {s[-1]}, {s.step}}}" for s in map(_range, plan.sizes.values())) or "{0, 0, 0}"
-    yield f"static const pd_range {name}_ranges[] = {{{ranges}}};"
-    yield f"static size_t {name}_measure(const int64_t *sizes, size_t *bytes, size_t *t) {{"
+    yield f"static const pd_range {own}_ranges[] = {{{ranges}}};"
+    yield f"static size_t {own}_measure(const int64_t *sizes, size_t *bytes, size_t *t) {{"
     yield "  (void)sizes, (void)t;"
     for k, array in enumerate(arrays):
         yield f"  bytes[{k}] = {_bytes(plan, array)};"
@@ -201,21 +206,22 @@ def model_text(model: PlannedModel, number: int, count: int, prefix: str) -> Ite
     weights = "NULL" if plan.is_apart else f"{prefix}_{name}_weights"
     if not plan.is_apart:
         yield f"extern PD_HIDDEN const char {weights}[];"
-    yield f"static const pd_model {name}_model = {{"
-    yield f"  {name}_levels, {name}_arrays, {name}_ranges, {name}_measure, {weights}, {plan.weight_bytes},"
+    yield f"static const pd_model {own}_model = {{"
+    yield f"  {own}_levels, {own}_arrays, {own}_ranges, {own}_measure, {weights}, {plan.weight_bytes},"
     yield f'  "{name}.bin", "{plan.digest}", {len(arrays)}, {len(plan.sizes)}, {number}, {count}}};'
     parameters, sizes, names = parameters_of(plan, prefix)
     pointers = ", ".join(f"(void *){each}" for each in names)
     yield f"API int {prefix}_{name}_load({prefix}_handle *handle, const char *weights) {{"
     yield f"  size_t bytes[{len(arrays)}], places[{max(1, len(plan.blocks))}];"
-    yield f"  return pd_load((pd_handle *)handle, &{name}_model, weights, bytes, places);\n}}"
+    yield f"  return pd_load((pd_handle *)handle, &{own}_model, weights, bytes, places);\n}}"
     yield f"API int {prefix}_{name}_share({prefix}_handle *handle, const {prefix}_handle *other) {{"
-    yield f"  return pd_share((pd_handle *)handle, (pd_handle *)other, &{name}_model);\n}}"
+    yield f"  size_t bytes[{len(arrays)}], places[{max(1, len(plan.blocks))}];"
+    yield f"  return pd_share((pd_handle *)handle, (pd_handle *)other, &{own}_model, bytes, places);\n}}"
     yield f"API int {prefix}_{name}({parameters}) {{"
     yield f"  const int64_t sizes[] = {{{', '.join(sizes) or '0'}}};"
     yield f"  void *arrays[] = {{{pointers}}};"
     yield f"  size_t bytes[{len(arrays)}], places[{max(1, len(plan.blocks))}];"
-    yield f"  return pd_run_model((pd_handle *)handle, &{name}_model, sizes, arrays, bytes, places);\n}}\n"
+    yield f"  return pd_run_model((pd_handle *)handle, &{own}_model, sizes, arrays, bytes, places);\n}}\n"
 
 
 def _range(size: int | range) -> range:
@@ -224,7 +230,8 @@ def _range(size: int | range) -> range:
 
 def parameters_of(plan: ModelPlan, prefix: str) -> tuple[str, list[str], list[str]]:
     """The C parameters of the function that runs a model, and the names of sizes and arrays in them."""
-    local = Identifiers(("handle", "sizes", "arrays", "bytes", "places"))
+    own = (f"{prefix}_handle", f"{prefix.upper()}_VERSION", f"{prefix.upper()}_H", "API", "PD_HIDDEN")
+    local = Identifiers(("handle", "sizes", "arrays", "bytes", "places", *own))
     sizes = [local.fresh(name) for name in plan.sizes]
     arrays = [local.fresh(array.name) for array in plan.arrays]
     rows = [f"{prefix}_handle *handle", *(f"int64_t {name}" for name in sizes)]

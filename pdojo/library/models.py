@@ -71,6 +71,8 @@ class _Planner:
             raise UsageError(f"{problem}; give the model another 'name'")
         if any(tensor.strides for tensor in model.inputs):
             raise UsageError(f"model '{source.name}' has strided inputs, and libraries take dense arrays")
+        if not model.calls:
+            raise UsageError(f"model '{source.name}' has no kernels: its outputs are known, or inputs in other shapes")
         names = _names([*(t.name for t in model.inputs), *(name for name, _ in model.outputs)])
         count = len(model.inputs)
         self._inputs = {tensor: number for number, tensor in enumerate(model.inputs)}

@@ -20,7 +20,8 @@ _RELEASE = re.compile(r"[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}(?:[-+][0-9A-Za-z.-]{1
 _VERSION = re.compile(r"(\d+\.\d+\.\d+)(?:-(alpha|beta|a|b|rc)\.?(\d+))?(?:\+([0-9A-Za-z.-]+))?")
 """A semantic version that Python knows in another form (PEP 440, appendix B)."""
 _SPDX = re.compile(r"[A-Za-z0-9(][A-Za-z0-9.+() -]{0,199}")
-_EXTENT = re.compile(r"[A-Za-z0-9_+*/%()-]{1,200}")
+_EXTENT = re.compile(r"(?!.*(?:--|\b\d+[A-Za-z_]))[A-Za-z0-9_+*/%()-]{1,200}")
+"""Characters of extents. Neither numbers such as `0x10` nor `--` mean the same in C."""
 _ARITHMETIC = (
     *(ast.BinOp, ast.UnaryOp, ast.Name, ast.Load, ast.Constant),
     *(ast.Add, ast.Sub, ast.USub, ast.Mult, ast.FloorDiv, ast.Mod),

@@ -509,19 +509,28 @@ static int map_file(pd_loaded *loaded, const pd_model *model, const char *path) 
   return 1;
 }
 
-/* The file of weights beside the library, or in the folder `weights` of the library's own. */
-static int map_beside(pd_loaded *loaded, const pd_model *model) {
-  Dl_info own;
-  if (dladdr((void *)pd_load, &own) == 0 || own.dli_fname == NULL) return 0;
-  const char *end = strrchr(own.dli_fname, '/');
-  const int length = end == NULL ? 0 : (int)(end - own.dli_fname) + 1;
+/* The file of weights beside a library, or in the folder `weights` of the library's own. */
+static int map_near(pd_loaded *loaded, const pd_model *model, const char *library) {
+  const char *end = strrchr(library, '/');
+  const int length = end == NULL ? 0 : (int)(end - library) + 1;
   static const char *const folders[] = {"", "../../weights/"};
   char path[4096];
   for (int k = 0; k < 2; k++) {
-    const int written = snprintf(path, sizeof path, "%.*s%s%s", length, own.dli_fname, folders[k], model->file);
+    const int written = snprintf(path, sizeof path, "%.*s%s%s", length, library, folders[k], model->file);
     if (written > 0 && written < (int)sizeof path && map_file(loaded, model, path)) return 1;
   }
   return 0;
+}
+
+/* The same for this library, which may have been loaded through a link. */
+static int map_beside(pd_loaded *loaded, const pd_model *model) {
+  Dl_info own;
+  if (dladdr((void *)pd_load, &own) == 0 || own.dli_fname == NULL) return 0;
+  if (map_near(loaded, model, own.dli_fname)) return 1;
+  char *library = realpath(own.dli_fname, NULL);
+  const int found = library != NULL && map_near(loaded, model, library);
+  free(library);
+  return found;
 }
 
 /* Bytes of a call's memory: the workspace of kernels, the block, and copies of arrays that are not aligned. */
@@ -530,6 +539,16 @@ static size_t call_bytes(const pd_handle *handle, const pd_model *model, size_t 
   size_t all = lines(level->shared) + lines(level->thread * (size_t)handle->threads) + lines(block);
   for (int k = 0; k < model->count; k++) all += lines(bytes[k]);
   return all;
+}
+
+/* Reserve memory for calls of the greatest sizes, so that calls take none of the system; 0 if there is not enough. */
+static int reserve_most(pd_handle *handle, const pd_model *model, size_t *bytes, size_t *places) {
+  int64_t *most = malloc((size_t)(model->columns + 1) * sizeof *most);
+  if (most == NULL) return 0;
+  for (int k = 0; k < model->columns; k++) most[k] = model->ranges[k].high;
+  const size_t block = model->measure(most, bytes, places);
+  free(most);
+  return reserve(handle, call_bytes(handle, model, block, bytes));
 }
 
 static int room_for_models(pd_handle *handle, const pd_model *model) {
@@ -560,14 +579,7 @@ static int bind_model(pd_handle *handle, const pd_model *model, const char *path
       loaded->bound_bytes = level->bound;
     }
   }
-  if (code == PD_OK) {
-    /* At the greatest sizes, so that calls take no memory of the system. */
-    int64_t *most = malloc((size_t)(model->columns + 1) * sizeof *most);
-    for (int k = 0; most != NULL && k < model->columns; k++) most[k] = model->ranges[k].high;
-    const size_t block = most == NULL ? 0 : model->measure(most, bytes, places);
-    if (most == NULL || !reserve(handle, call_bytes(handle, model, block, bytes))) code = PD_MEMORY;
-    free(most);
-  }
+  if (code == PD_OK && !reserve_most(handle, model, bytes, places)) code = PD_MEMORY;
   if (code != PD_OK) {
     drop_loaded(loaded);
     return code;
@@ -586,7 +598,8 @@ PD_HIDDEN int pd_load(pd_handle *handle, const pd_model *model, const char *path
   return code;
 }
 
-PD_HIDDEN int pd_share(pd_handle *handle, pd_handle *other, const pd_model *model) {
+PD_HIDDEN int pd_share(
+    pd_handle *handle, pd_handle *other, const pd_model *model, size_t *bytes, size_t *places) {
   if (handle == NULL || other == NULL) return PD_NULL;
   if (handle->level != other->level) return PD_LEVEL;
   if (!acquire(handle)) return PD_BUSY;
@@ -595,6 +608,8 @@ PD_HIDDEN int pd_share(pd_handle *handle, pd_handle *other, const pd_model *mode
   if (code == PD_OK && handle->loaded[model->number] == NULL) {
     if (loaded == NULL) {
       code = PD_WEIGHTS;
+    } else if (!reserve_most(handle, model, bytes, places)) {
+      code = PD_MEMORY;
     } else {
       atomic_fetch_add(&loaded->handles, 1);
       handle->loaded[model->number] = loaded;

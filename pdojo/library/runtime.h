@@ -104,6 +104,7 @@ PD_HIDDEN int pd_run(
     pd_handle *handle, const pd_operator *operation, const int64_t *sizes, void *const *arrays, size_t *bytes);
 /* Bind a model to a handle. `bytes` has room for all arrays, `places` for all blocks. */
 PD_HIDDEN int pd_load(pd_handle *handle, const pd_model *model, const char *path, size_t *bytes, size_t *places);
-PD_HIDDEN int pd_share(pd_handle *handle, pd_handle *other, const pd_model *model);
+PD_HIDDEN int pd_share(
+    pd_handle *handle, pd_handle *other, const pd_model *model, size_t *bytes, size_t *places);
 PD_HIDDEN int pd_run_model(
     pd_handle *handle, const pd_model *model, const int64_t *sizes, void **arrays, size_t *bytes, size_t *places);

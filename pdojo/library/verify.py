@@ -91,9 +91,11 @@ def _files(folder: Path, manifest: Manifest) -> Iterator[Finding]:
 def _references(manifest: Manifest) -> Iterator[Finding]:
     """The facts of the manifest that contradict each other."""
     names = [entry.name for entry in manifest.entries]
-    for name in sorted({name for name in names if names.count(name) > 1}):
+    entries = [*manifest.entries, *(kernel for plan in manifest.models for kernel in plan.kernels)]
+    listed = [entry.name for entry in entries]
+    for name in sorted({name for name in listed if listed.count(name) > 1}):
         yield Finding("the manifest lists the entry twice", name, file=MANIFEST)
-    for entry in manifest.entries:
+    for entry in entries:
         yield from _of_entry(manifest, entry)
     for device in manifest.devices:
         if device.entry not in names:

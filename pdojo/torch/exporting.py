@@ -48,6 +48,7 @@ def exported_model(name: str, function: Callable[..., Any], inputs: Sequence[Any
     try:
         # PyTorch's own code warns of what it calls.
         with torch.no_grad(), ByAxes(), warnings.catch_warnings(action="ignore", category=FutureWarning):
+            warnings.filterwarnings("ignore", "The tensor attributes .* were assigned during export", UserWarning)
             program = torch.export.export(_Dense(function), tuple(dense), strict=False)
             program = program.run_decompositions(_decompositions())
     except Exception as error:
@@ -57,6 +58,10 @@ def exported_model(name: str, function: Callable[..., Any], inputs: Sequence[Any
     if facts.buffers_to_mutate:
         changed = ", ".join(facts.buffers_to_mutate.values())
         raise UsageError(f"'{name}' changes its buffers ({changed}); export it in evaluation mode (module.eval())")
+    if facts.user_inputs_to_mutate:
+        titles = dict(zip(facts.user_inputs, _names(function, len(facts.user_inputs)), strict=True))
+        changed = ", ".join(titles[each] for each in facts.user_inputs_to_mutate.values())
+        raise UsageError(f"'{name}' changes its inputs ({changed}), which functions of libraries only read")
     known = {**dict(program.state_dict), **dict(program.constants)}
     static: dict[int, torch.Tensor] = {}
     given: list[int] = []
@@ -68,6 +73,7 @@ def exported_model(name: str, function: Callable[..., Any], inputs: Sequence[Any
     for node in list(graph.graph.nodes):
         if node.target is torch.ops.aten._assert_tensor_metadata.default:
             graph.graph.erase_node(node)  # The types of all tensors are known.
+    _copy_parts(graph)
     gather_at_tensors(graph)
     keep_rows_apart(graph)
     drop_idle_views(graph)
@@ -76,6 +82,22 @@ def exported_model(name: str, function: Callable[..., Any], inputs: Sequence[Any
         reasons = "; ".join(dict.fromkeys(f"{each.node.target}: {each.reason}" for each in planned.fallbacks))
         raise UsageError(f"'{name}' has calls without a kernel: {reasons}")
     return _Whole(name, planned, given, _names(function, len(given))).model()
+
+
+def _copy_parts(module: torch.fx.GraphModule) -> None:
+    """Copy results that are parts of other tensors, such as the last row of one."""
+    graph = module.graph
+    output = graph.output_node()
+    for node in output.all_input_nodes:
+        value = node.meta["val"]
+        if isinstance(value, torch.Tensor) and value.untyped_storage().nbytes() > value.nbytes:
+            with graph.inserting_after(node):
+                copy = graph.call_function(
+                    torch.ops.aten.clone.default, (node,), {"memory_format": torch.contiguous_format}
+                )
+            copy.meta["val"] = value.clone(memory_format=torch.contiguous_format)
+            output.replace_input_with(node, copy)
+    module.recompile()
 
 
 def _names(function: Callable[..., Any], count: int) -> list[str]:

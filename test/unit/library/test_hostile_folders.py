@@ -132,6 +132,9 @@ FACTS: dict[str, tuple[Place, object, str]] = {
     "zeros in front": (("entries", 0, "sizes", "R"), "01..4", "'01..4' is no range of sizes"),
     "code in an extent": (("entries", 0, "arrays", 0, "shape", 0), "__import__('os')", "is no extent"),
     "power in an extent": (("entries", 0, "arrays", 0, "shape", 0), "9**9**9", "is no extent"),
+    "number of Python": (("models", 0, "arrays", 0, "shape", 0), "0x10", "'0x10' is no extent"),
+    "decrement of C": (("models", 0, "arrays", 0, "shape", 0), "N--N", "'N--N' is no extent"),
+    "type": (("models", 0, "kernels", 0, "arrays", 0, "dtype"), "f31", "has elements of 'f31'"),
     "foreign size": (("entries", 0, "arrays", 0, "shape", 0), "R+1", "'R+1' is no extent"),
 }
 

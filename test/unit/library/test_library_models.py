@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,14 @@ def mixed() -> Model:
     return Model.of(made.finish(made("exp", build.exp, found), doubled, x, constant(3, 5)))
 
 
+def wordy() -> Model:
+    """Inputs with names that C, its preprocessor or the library's header has."""
+    made = Graphs()
+    names = ("API", "SMALL_VERSION", "small_handle", "handle", "int64_t", "int")
+    inputs = [made.input(name, 3) for name in names]
+    return Model.of(made.finish(reduce(lambda a, b: made("sum", lambda x, y: x + y, a, b), inputs)))
+
+
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A library with two models, of which one has its weights beside it."""
@@ -53,6 +62,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models") / "dist"
     models = [ModelSource("whole", whole()), ModelSource("apart", whole(), is_apart=True)]
     models.append(ModelSource("mixed", mixed()))
+    models.append(ModelSource("softmax_f32_4x8", wordy()))
     build_unproved(small_spec(operators=OPERATORS), folder, models=models)
     return folder
 
@@ -96,6 +106,26 @@ def test_indices_inputs_and_constants_as_results(library: Loaded, offset: int) -
         np.testing.assert_allclose(own, right, rtol=1e-5)
     i[3] = 3
     assert library.call("mixed", handle, [], [x, i, *outputs]) == CODE["INDICES"]
+    library.function("destroy")(handle)
+
+
+def test_names_that_c_has(library: Loaded) -> None:
+    handle = _loaded(library, "softmax_f32_4x8")
+    inputs = [placed(constant(3) + k) for k in range(6)]
+    result = poisoned((3,))
+    assert library.call("softmax_f32_4x8", handle, [], [*inputs, result]) == CODE["OK"]
+    np.testing.assert_allclose(result, np.sum(inputs, axis=0), rtol=1e-5)
+    library.function("destroy")(handle)
+
+
+def test_weights_beside_a_library_behind_a_link(sound: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(sound, tmp_path / "moved"))
+    link = tmp_path / "linked" / "lib" / "there" / "libsmall.so"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(next((folder / "lib").glob("*-linux-gnu")) / "libsmall.so")
+    library = Loaded(folder, "small", ctypes.CDLL(str(link)))
+    handle = _loaded(library, "apart")
+    _called(library, "apart", handle, 5)
     library.function("destroy")(handle)
 
 
@@ -157,6 +187,14 @@ def test_the_proof_notices_other_weights(sound: Path, tmp_path: Path) -> None:
     assert any("digest" in str(finding) for finding in verify(folder))
 
 
+def test_a_kernel_without_a_program_is_a_fault(sound: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(sound, tmp_path / "dist"))
+    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest["models"][3]["kernels"][0]["variants"].pop()
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+    assert any("the entry has no program for level" in str(finding) for finding in verify(folder))
+
+
 Change = Callable[[dict[str, Any]], object]
 FORGED: dict[str, Change] = {
     "there is no block": lambda plan: plan["calls"][0]["arguments"][-1].update(kind="block", number=99),
@@ -175,20 +213,26 @@ FORGED: dict[str, Change] = {
 @pytest.mark.parametrize("problem", FORGED)
 def test_foreign_plans_are_refused(sound: Path, problem: str) -> None:
     manifest = json.loads((sound / MANIFEST).read_text())
-    FORGED[problem](manifest["models"][2])
+    FORGED[problem](manifest["models"][3])
     with pytest.raises(UsageError, match=problem):
         parse_manifest(json.dumps(manifest))
 
 
 def test_plans_follow_from_manifests(sound: Path) -> None:
     found = read_manifest(sound)
-    assert [plan.name for plan in found.models] == ["apart", "mixed", "whole"]
+    assert [plan.name for plan in found.models] == ["apart", "mixed", "softmax_f32_4x8", "whole"]
     assert all(not list(plan_problems(plan)) for plan in found.models)
-    (sizes,) = {tuple(plan.sizes.items()) for plan in found.models if plan.name != "mixed"}
+    (sizes,) = {tuple(plan.sizes.items()) for plan in found.models if plan.sizes}
     assert sizes == (("N", range(1, 41)),)
     assert value_of("N*4-(N*3)//4*2+1", {"N": 5}) == 5 * 4 - 15 // 4 * 2 + 1
     with pytest.raises(ValueError, match="no expression"):
         value_of("len(N)", {"N": 5})
+
+
+def test_a_model_without_kernels() -> None:
+    made = Graphs()
+    with pytest.raises(UsageError, match="model 'idle' has no kernels"):
+        planned_models([ModelSource("idle", Model.of(made.finish(made.input("x", 3))))])
 
 
 def test_names_of_functions() -> None:

@@ -125,6 +125,7 @@ def test_kernels_for_ranges(model: str, tmp_path: Path) -> None:
         ("n=1..8", "whether N <= 4 depends on the size N, from 1 to 8; choose narrower ranges, or numbers"),
         ("n=9..2", "the range 9..2 has no values"),
         ("n=0..0", "the range 0..0 has no values"),
+        ("n=0..8", "the range 0..8 begins at 0; the sizes of a model are at least 1"),
         ("n=1..8/3", "'1..8/3' ends at 8, which is no multiple of 3"),
         ("n=1..8,x=1..9x2", "--shape makes extent 'n' both 1..8 and 1..9"),
         ("x=1..8x1..2", "input 'x' is nx2: axis 1 has 2 elements, not 1..2"),

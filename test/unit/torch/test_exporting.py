@@ -47,6 +47,7 @@ CASES: dict[str, Callable[[], tuple[Any, list[Any]]]] = {
         [torch.randn(1, 2, 4, 5)],
     ),
     "unread": lambda: (lambda x, y: x * 2, [torch.randn(3), torch.randn(4)]),
+    "parts": lambda: (lambda x: (x[1], x.chunk(2, -1)[1], (x * 2)[:2], (x * 2).T[3]), [torch.randn(3, 4)]),
     "strided": lambda: (lambda x: x.exp(), [torch.randn(4, 3).T]),
 }
 
@@ -75,6 +76,7 @@ def test_inputs_have_the_names_of_parameters() -> None:
     [
         (lambda x: x.topk(2)[0], [torch.zeros(5)], "'f' has calls without a kernel: aten.topk"),
         (nn.BatchNorm1d(3), [torch.zeros(4, 3)], "changes its buffers .*; export it in evaluation mode"),
+        (lambda x: x.add_(1) * 2, [torch.zeros(3)], r"'f' changes its inputs \(x\)"),
         (lambda x: x.item() + x, [torch.zeros(())], "'f'"),
         (lambda x: x if x.sum() > 0 else -x, [torch.zeros(3)], "PyTorch cannot export 'f'"),
     ],
