@@ -30,11 +30,8 @@ from pdojo.library.naming import (
     version_problem,
 )
 from pdojo.library.paths import path_problem, shown
-from pdojo.library.plan_checking import parts_of, plan_problems
+from pdojo.library.plan_checking import is_size, parts_of, plan_problems
 from pdojo.library.records import Entry
-
-_LARGEST = (1 << 63) - 1
-"""The largest size: sizes are `int64_t`."""
 
 
 def problems(manifest: Manifest) -> Iterator[str]:
@@ -59,6 +56,8 @@ def problems(manifest: Manifest) -> Iterator[str]:
     for number, plan in enumerate(manifest.models):
         own = [problem for name, entry in parts_of(plan) for problem in _of_part(name, entry)]
         yield from (f"models[{number}].{problem}" for problem in own or plan_problems(plan))
+    if not manifest.entries and not manifest.models:
+        yield "entries: there is none, and no model"
     names = [plan.name for plan in manifest.models]
     if sorted(set(names)) != names:
         yield "models: they are not sorted by name"
@@ -83,11 +82,7 @@ def _of_entry(entry: Entry) -> Iterator[str]:
         yield f"operator: {problem}"
     names = [*(("sizes", name) for name in entry.sizes), *(("arrays", array.name) for array in entry.arrays)]
     yield from (f"{key}: {problem}" for key, name in names if (problem := identifier_problem(name)) is not None)
-    for size in entry.sizes.values():
-        # A range that has one value is written as this value.
-        least, most = (size, size) if isinstance(size, int) else (size.start, size[-1] if len(size) > 1 else 0)
-        if not 1 <= least <= most <= _LARGEST:
-            yield f"sizes: {size} is no size"
+    yield from (f"sizes: {size} is no size" for size in entry.sizes.values() if not is_size(size))
     named = {name for name, size in entry.sizes.items() if isinstance(size, range)}
     extents = (extent for array in entry.arrays for extent in array.shape)
     yield from (f"arrays: {problem}" for extent in extents if (problem := extent_problem(extent, named)) is not None)

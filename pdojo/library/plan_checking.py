@@ -16,6 +16,15 @@ from pdojo.library.records import Array, Entry
 
 _TYPES = (*ELEMENT_TYPES, "u8", "u16", "u32", "u64")
 
+_LARGEST = (1 << 63) - 1
+"""The largest size: sizes are `int64_t`."""
+
+
+def is_size(size: int | range) -> bool:
+    """Whether a size, or a range of several, is one that builds write: one value is written as a number."""
+    least, most = (size, size) if isinstance(size, int) else (size.start, size[-1] if len(size) > 1 else 0)
+    return 1 <= least <= most <= _LARGEST
+
 
 def plan_problems(plan: ModelPlan) -> Iterator[str]:
     """The facts of a plan that no build writes."""
@@ -32,6 +41,7 @@ def _words(plan: ModelPlan) -> Iterator[str]:
     """Names, types and extents that are none."""
     names = [*(("sizes", name) for name in plan.sizes), *(("arrays", array.name) for array in plan.arrays)]
     yield from (f"{key}: {problem}" for key, name in names if (problem := name_problem(name)) is not None)
+    yield from (f"sizes: {size} is no size" for size in plan.sizes.values() if not is_size(size))
     for array in plan.arrays:
         if array.dtype not in _TYPES or array.direction not in ("in", "out"):
             yield f"arrays: '{array.name}' is {array.direction} {array.dtype}"

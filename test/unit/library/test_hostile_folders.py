@@ -147,6 +147,12 @@ def test_facts_that_no_build_writes(name: str) -> None:
     assert message in str(refused.value)
 
 
+def test_a_manifest_of_nothing() -> None:
+    data: dict[str, Any] = {**json.loads(a_manifest().text()), "entries": [], "models": [], "devices": []}
+    with pytest.raises(UsageError, match="entries: there is none, and no model"):
+        parse_manifest(json.dumps(data))
+
+
 def _change(entry: dict[str, Any], rows: int | str) -> dict[str, Any]:
     """The entry for other rows."""
     made = copy.deepcopy(entry)

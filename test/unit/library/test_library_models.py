@@ -17,9 +17,9 @@ import pytest
 from pdojo_tools import lib
 
 from differential.cross import PLATFORMS
-from loaded_library import Loaded, build_unproved, placed, poisoned, require_compiler, small_spec
+from loaded_library import SHIPPED, Loaded, build_unproved, placed, poisoned, require_compiler, small_spec
 from pdojo import build
-from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.machines.registry import host, machine
 from pdojo.errors import UsageError
 from pdojo.library.interface import CODES
 from pdojo.library.manifest import MANIFEST, digests
@@ -45,6 +45,13 @@ def mixed() -> Model:
     doubled = made("double", lambda a: a * 2, i)
     found = made("rows", build.take, made("scale", lambda a: a * 0.5, x), doubled)
     return Model.of(made.finish(made("exp", build.exp, found), doubled, x, constant(3, 5)))
+
+
+def stepped() -> Model:
+    """Whole numbers next to sums: another order of additions gives others."""
+    made = Graphs()
+    x, y = made.input("x", 8, 64), made.input("y", 64, 16)
+    return Model.of(made.finish(made("sums", lambda x, y: build.cast(build.matmul(x, y) * 1e5, "i32"), x, y)))
 
 
 def wordy() -> Model:
@@ -175,6 +182,13 @@ def test_a_library_of_models_is_proved(sound: Path) -> None:
     assert verify(sound) == []
 
 
+def test_numbers_that_depend_on_roundings_are_proved(tmp_path: Path) -> None:
+    require_compiler()
+    spec = small_spec(operators=[], levels=SHIPPED[host().architecture])
+    build_unproved(spec, tmp_path / "dist", models=[ModelSource("stepped", stepped())])
+    assert verify(tmp_path / "dist") == []
+
+
 def test_the_proof_notices_other_weights(sound: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(sound, tmp_path / "dist"))
     file = folder / "weights" / "whole.bin"
@@ -203,6 +217,7 @@ FORGED: dict[str, Change] = {
     "is no extent": lambda plan: plan["calls"][0]["arguments"][0].update(offset="system(N)"),
     "is written where the model reads": lambda plan: plan["calls"][0]["arguments"][-1].update(kind="input", number=0),
     "does not come before": lambda plan: plan.update(blocks=[{"bytes": 64, "below": [0]}]),
+    "is no size": lambda plan: plan.update(sizes={"N": "5..2"}),
     "it is no SHA-256": lambda plan: plan.update(digest='"; system("x'),
     "kernels: operator: it is 'whole_k0'": lambda plan: plan.update(name="a b"),
     "has other arguments": lambda plan: plan["calls"][0]["arguments"].pop(),
