@@ -137,7 +137,8 @@ class _Whole:
         for number, key in enumerate(self.region.inputs):
             if f"x{number}" in by_name:
                 tensors[self._dense(key)] = by_name[f"x{number}"]
-        inputs = [tensors.get(key) or self._unread(key) for key in self.given]
+        titles = zip(self.given, self.names, strict=True)
+        inputs = [tensors.get(key) or self._unread(key, title) for key, title in titles]
         by_key = dict(zip(self.given, inputs, strict=True))
         made = {key: value for key, (_, value) in zip(self.exported, found.outputs, strict=True)}
         outputs: list[tuple[str, Operand]] = []
@@ -180,10 +181,10 @@ class _Whole:
             key = base
         return key
 
-    def _unread(self, key: Key) -> Tensor:
+    def _unread(self, key: Key, title: str) -> Tensor:
         value = key[0].meta["val"]
         if not isinstance(value, torch.Tensor):
-            raise UsageError(f"input '{key[0].name}' of '{self.name}' is no tensor")
+            raise UsageError(f"input '{title}' of '{self.name}' is no tensor")
         return Tensor(key[0].name, handle_type(value.dtype), tuple(value.shape), frozenset())
 
 

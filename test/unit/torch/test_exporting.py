@@ -77,6 +77,7 @@ def test_inputs_have_the_names_of_parameters() -> None:
         (lambda x: x.topk(2)[0], [torch.zeros(5)], "'f' has calls without a kernel: aten.topk"),
         (nn.BatchNorm1d(3), [torch.zeros(4, 3)], "changes its buffers .*; export it in evaluation mode"),
         (lambda x: x.add_(1) * 2, [torch.zeros(3)], r"'f' changes its inputs \(x\)"),
+        (lambda x, n: x * n, [torch.zeros(3), 2], "input 'n' of 'f' is no tensor"),
         (lambda x: x.item() + x, [torch.zeros(())], "'f'"),
         (lambda x: x if x.sum() > 0 else -x, [torch.zeros(3)], "PyTorch cannot export 'f'"),
     ],
