@@ -42,6 +42,8 @@ def _words(plan: ModelPlan) -> Iterator[str]:
     names = [*(("sizes", name) for name in plan.sizes), *(("arrays", array.name) for array in plan.arrays)]
     yield from (f"{key}: {problem}" for key, name in names if (problem := name_problem(name)) is not None)
     yield from (f"sizes: {size} is no size" for size in plan.sizes.values() if not is_size(size))
+    if not plan.kernels or not plan.outputs:
+        yield "a model has kernels and outputs"
     for array in plan.arrays:
         if array.dtype not in _TYPES or array.direction not in ("in", "out"):
             yield f"arrays: '{array.name}' is {array.direction} {array.dtype}"

@@ -217,6 +217,7 @@ FORGED: dict[str, Change] = {
     "is no extent": lambda plan: plan["calls"][0]["arguments"][0].update(offset="system(N)"),
     "is written where the model reads": lambda plan: plan["calls"][0]["arguments"][-1].update(kind="input", number=0),
     "does not come before": lambda plan: plan.update(blocks=[{"bytes": 64, "below": [0]}]),
+    "a model has kernels and outputs": lambda plan: plan.update(kernels=[], calls=[], copies=[]),
     "is no size": lambda plan: plan.update(sizes={"N": "5..2"}),
     "it is no SHA-256": lambda plan: plan.update(digest='"; system("x'),
     "kernels: operator: it is 'whole_k0'": lambda plan: plan.update(name="a b"),
