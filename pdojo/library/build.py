@@ -182,7 +182,7 @@ def assemble(
         "manifest.schema.json": schema_text(),
         **{machine_path(level.name): level.text(spec.name) for level in levels},
         **{kernel_path(entry.name): entry.text for entry in (*entries, *parts)},
-        **{model.plan.weights_path: model.weights + model.plan.digest.encode() for model in models},
+        **{model.plan.weights_path: model.weights_file for model in models},
         **{trace_path(made.job.name): made.facts["trace"] for made in done},
         **{f"source/{name}": (Path(__file__).parent / name).read_text(encoding="utf-8") for name in _RUNTIME},
         f"source/{spec.name}.h": sources.header,
@@ -215,8 +215,8 @@ def assemble(
         devices.programs,
         tuple(with_kernels(model.plan, tuple(_entry(entry, done) for entry in model.kernels)) for model in models),
     )
+    weights = {model.plan.name: model.weights_file for model in models if model.plan.is_apart}
     for triple in bare.triples:
-        weights = {model.plan.name: model.weights + model.plan.digest.encode() for model in models}
         made = wheel(bare, inside(workplace.library, bare.library(triple)).read_bytes(), texts["LICENSE"], weights)
         workplace.write(f"wheel/{made.name}", made.data)
     found = replace(bare, files=digests(workplace.library))

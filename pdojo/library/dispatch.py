@@ -22,6 +22,7 @@ from pdojo.library.model_code import declared, functions_of, levels_text, model_
 from pdojo.library.models import PlannedModel
 from pdojo.library.naming import FUNCTIONS, licence_line
 from pdojo.library.program_facts import Programs
+from pdojo.library.records import range_of
 from pdojo.library.spec import LibrarySpec
 
 _MACROS = {"x86_64": "__x86_64__", "aarch64": "__aarch64__", "riscv64": "__riscv"}
@@ -179,7 +180,7 @@ def _row(entry: PlannedEntry) -> str:
 
 def _of_ranges(entry: PlannedEntry) -> Iterator[str]:
     """The ranges of an entry's sizes, and a function that tells the bytes of its arrays."""
-    ranges = [range(size, size + 1) if isinstance(size, int) else size for size in entry.sizes.values()]
+    ranges = [range_of(size) for size in entry.sizes.values()]
     rows = ", ".join(f"{{{each[0]}, {each[-1]}, {each.step}}}" for each in ranges)
     yield f"static const pd_range {entry.name}_ranges[] = {{{rows}}};"
     yield f"static void {entry.name}_measure(const int64_t *sizes, size_t *bytes) {{"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -18,7 +17,7 @@ from pdojo.errors import PdojoError, UsageError
 from pdojo.kernels import Workload
 from pdojo.kernels.workload import size_text
 from pdojo.library.manifest import entry_name, is_open, order_of
-from pdojo.library.naming import TAKEN, operator_problem
+from pdojo.library.naming import TAKEN, operator_problem, word_of
 from pdojo.library.records import Array, Sizes
 from pdojo.library.sources import KernelSource, SizedKernel, given_source
 from pdojo.library.spec import MOST_ROWS, LibrarySpec, OperatorSpec
@@ -244,7 +243,7 @@ def _of_models(models: Iterable[tuple[str, KernelOp]], taken: set[str]) -> Itera
         if text in seen:
             continue
         seen.add(text)
-        base = re.sub(r"[^a-z0-9_]", "_", kernel.sym_name.data.lower()).lstrip("_0123456789")[:56] or "kernel"
+        base = word_of(kernel.sym_name.data, "kernel")
         name, number = base, 2
         while name in taken:
             name, number = f"{base}_{number}", number + 1

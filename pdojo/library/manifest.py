@@ -15,7 +15,7 @@ from pdojo.files import read_bytes
 from pdojo.kernels.workload import size_of, size_text
 from pdojo.library.model_plan import ModelPlan, plan_from_json
 from pdojo.library.paths import contents
-from pdojo.library.records import Array, Entry, Sizes, Variant
+from pdojo.library.records import Array, Entry, Sizes, Variant, range_of
 
 FORMAT = "pdojo library"
 VERSION = 3
@@ -106,7 +106,7 @@ def _listed(folder: Path) -> list[tuple[str, str | None]]:
 
 def order_of(operator: str, sizes: Sizes) -> tuple[str, int, tuple[tuple[int, int, int], ...]]:
     """The key by which entries are sorted: those that serve fewer sizes first. A call runs the first that serves it."""
-    ranges = [range(size, size + 1) if isinstance(size, int) else size for size in sizes.values()]
+    ranges = [range_of(size) for size in sizes.values()]
     return operator, prod(map(len, ranges)), tuple((each.start, each[-1] if each else 0, each.step) for each in ranges)
 
 

@@ -9,19 +9,20 @@ from functools import cached_property
 
 from pdojo.backends.c.names import Identifiers
 from pdojo.backends.c.spelling import C_TYPES
-from pdojo.backends.calling.arrays import ALIGNMENT
+from pdojo.backends.common.placement import rounded
+from pdojo.build.numbers import UNSIGNED, storage_of
 from pdojo.dialect.functions import byte_width
 from pdojo.kernels.workload import size_text
 from pdojo.library.levels import Level
 from pdojo.library.model_plan import Call, Extent, ModelPlan, Place
 from pdojo.library.models import PlannedModel
 from pdojo.library.program_facts import EntryProgram, Programs
-from pdojo.library.records import Array
+from pdojo.library.records import Array, range_of
 
 FUNCTIONS = ("load", "share")
 """Functions of every model beside the one that runs it, after its name."""
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_UNSIGNED = {"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t"}
+_TYPES = {**C_TYPES, **{name: f"u{C_TYPES[stored]}" for name, stored in UNSIGNED.items()}}
 
 
 def functions_of(models: Sequence[PlannedModel]) -> list[str]:
@@ -29,9 +30,9 @@ def functions_of(models: Sequence[PlannedModel]) -> list[str]:
     return [name for each in models for name in (each.plan.name, *(f"{each.plan.name}_{f}" for f in FUNCTIONS))]
 
 
-def bytes_of(array: Array) -> int:
+def _width(array: Array) -> int:
     """Bytes of an element."""
-    return byte_width(array.dtype.replace("u", "i") if array.dtype in _UNSIGNED else array.dtype)
+    return byte_width(storage_of(array.dtype))
 
 
 @dataclass(frozen=True)
@@ -53,17 +54,14 @@ class _Level:
                 found[key] = {}
                 for name, size in binding.constants:
                     found[key][name] = place
-                    place += -(-size // ALIGNMENT) * ALIGNMENT
+                    place += rounded(size)
         return found
 
     @property
     def bytes(self) -> int:
         """Bytes of all constants."""
-        sizes = {
-            key: dict(binding.constants) for key in self.bound if (binding := self.programs[key[0]].binding) is not None
-        }
-        ends = [place + sizes[key][name] for key, places in self.bound.items() for name, place in places.items()]
-        return -(-max(ends, default=0) // ALIGNMENT) * ALIGNMENT
+        bindings = [self.programs[kernel].binding for kernel, _ in self.bound]
+        return sum(rounded(size) for each in bindings if each is not None for _, size in each.constants)
 
     def key(self, call: Call) -> tuple[int, tuple[int, ...]]:
         """The kernel of a call, and the weights among its arguments that its constants are computed from."""
@@ -178,16 +176,16 @@ def in_c(plan: ModelPlan, extent: Extent) -> str:
 
 def _bytes(plan: ModelPlan, array: Array) -> str:
     """The bytes of an array in C."""
-    return "(size_t)(" + "*".join([*(in_c(plan, e) for e in array.shape), str(bytes_of(array))]) + ")"
+    return "(size_t)(" + "*".join([*(in_c(plan, e) for e in array.shape), str(_width(array))]) + ")"
 
 
 def model_text(model: PlannedModel, number: int, count: int, prefix: str) -> Iterator[str]:
     """The tables and the functions of a model, number `number` of `count`, for all architectures."""
     plan = model.plan
     name, own, arrays = plan.name, _own(plan), plan.arrays
-    rows = ",\n  ".join(f"{{0, 63, {bytes_of(a) - 1}, {int(a.direction == 'out')}}}" for a in arrays)
+    rows = ",\n  ".join(f"{{0, 63, {_width(a) - 1}, {int(a.direction == 'out')}}}" for a in arrays)
     yield f"static const pd_array {own}_arrays[] = {{\n  {rows}}};"
-    ranges = ", ".join(f"{{{s[0]}, {s[-1]}, {s.step}}}" for s in map(_range, plan.sizes.values())) or "{0, 0, 0}"
+    ranges = ", ".join(f"{{{s[0]}, {s[-1]}, {s.step}}}" for s in map(range_of, plan.sizes.values())) or "{0, 0, 0}"
     yield f"static const pd_range {own}_ranges[] = {{{ranges}}};"
     yield f"static size_t {own}_measure(const int64_t *sizes, size_t *bytes, size_t *t) {{"
     yield "  (void)sizes, (void)t;"
@@ -224,10 +222,6 @@ def model_text(model: PlannedModel, number: int, count: int, prefix: str) -> Ite
     yield f"  return pd_run_model((pd_handle *)handle, &{own}_model, sizes, arrays, bytes, places);\n}}\n"
 
 
-def _range(size: int | range) -> range:
-    return range(size, size + 1) if isinstance(size, int) else size
-
-
 def parameters_of(plan: ModelPlan, prefix: str) -> tuple[str, list[str], list[str]]:
     """The C parameters of the function that runs a model, and the names of sizes and arrays in them."""
     own = (f"{prefix}_handle", f"{prefix.upper()}_VERSION", f"{prefix.upper()}_H", "API", "PD_HIDDEN")
@@ -237,7 +231,7 @@ def parameters_of(plan: ModelPlan, prefix: str) -> tuple[str, list[str], list[st
     rows = [f"{prefix}_handle *handle", *(f"int64_t {name}" for name in sizes)]
     for array, name in zip(plan.arrays, arrays, strict=True):
         const = "const " if array.direction == "in" else ""
-        rows.append(f"{const}{({**C_TYPES, **_UNSIGNED})[array.dtype]} *{name}")
+        rows.append(f"{const}{_TYPES[array.dtype]} *{name}")
     return ", ".join(rows), sizes, arrays
 
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, Literal, TypeAlias
 
+from pdojo.build.numbers import storage_of
+from pdojo.dialect.functions import byte_width
 from pdojo.library.records import Array, Entry, Sizes
 
 Extent: TypeAlias = int | str
@@ -116,6 +119,16 @@ def weights_path(model: str) -> str:
 def with_kernels(plan: ModelPlan, kernels: tuple[Entry, ...]) -> ModelPlan:
     """The plan with the entries of its kernels, in their order."""
     return replace(plan, kernels=kernels)
+
+
+def bytes_at(array: Array, sizes: Mapping[str, int]) -> int:
+    """The bytes of an array at sizes. Raises ValueError like `value_of`."""
+    return prod(shape_at(array, sizes)) * byte_width(storage_of(array.dtype))
+
+
+def shape_at(array: Array, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of an array at sizes. Raises ValueError like `value_of`."""
+    return tuple(value_of(extent, sizes) for extent in array.shape)
 
 
 def value_of(extent: Extent, sizes: Mapping[str, int]) -> int:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pdojo.backends.calling.arrays import Parameter, parameters_of
 from pdojo.backends.measure.arrays import ArraySet, poison, random_inputs
 from pdojo.backends.measure.guarded import GuardedArray, GuardPlacement
+from pdojo.build.numbers import storage_of
 from pdojo.dialect.affine import Size
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import byte_width, is_float
@@ -32,10 +33,10 @@ from pdojo.files import read_bytes
 from pdojo.library.client.runtime import Handle, Library
 from pdojo.library.expected import INTERPRETED
 from pdojo.library.manifest import LARGEST, Manifest
-from pdojo.library.model_plan import Call, ModelPlan, Place, value_of
+from pdojo.library.model_plan import Call, ModelPlan, Place, bytes_at, shape_at, value_of
 from pdojo.library.paths import inside
 from pdojo.library.plain import plain_kernel
-from pdojo.library.records import Array
+from pdojo.library.records import Array, range_of
 
 Arrays = dict[str, NDArray[Any]]
 Change: TypeAlias = Callable[[NDArray[Any], str], NDArray[Any]]
@@ -47,11 +48,6 @@ NOISE = {"f64": 1e-13, "f32": 1e-5, "f16": 2e-3, "bf16": 2e-2}
 """Relative changes of inputs and of results of kernels, which tell how much an output depends on roundings."""
 MOST_BYTES = 1 << 28
 """Most bytes of a model's arrays, and of its block, in calls of models whose sizes calls choose."""
-
-
-def memory_type(dtype: str) -> str:
-    """The element type of an array in memory: integers are signless."""
-    return f"i{dtype[1:]}" if dtype[0] == "u" else dtype
 
 
 @dataclass(frozen=True)
@@ -85,12 +81,13 @@ def model_cases(manifest: Manifest, levels: Sequence[str]) -> list[ModelCase]:
 
 def _called_sizes(plan: ModelPlan) -> list[dict[str, int]]:
     """The sizes of a model's calls: ends of its ranges, halved until they fit, and values between."""
-    ranges = {n: range(s, s + 1) if isinstance(s, int) else s for n, s in plan.sizes.items()}
+    ranges = {n: range_of(s) for n, s in plan.sizes.items()}
 
     def room() -> int:
         values = {name: each[-1] for name, each in ranges.items()}
-        arrays = [prod(value_of(e, values) for e in array.shape) for array in plan.arrays]
-        return sum(arrays) + sum(value_of(block.bytes, values) for block in plan.blocks)
+        return sum(bytes_at(array, values) for array in plan.arrays) + sum(
+            value_of(block.bytes, values) for block in plan.blocks
+        )
 
     while room() > MOST_BYTES and any(len(each) > 1 for each in ranges.values()):
         widest = max(ranges, key=lambda name: len(ranges[name]))
@@ -110,7 +107,7 @@ class ModelReference:
 
     def shape(self, array: Array) -> tuple[int, ...]:
         """The shape of an array at the sizes."""
-        return tuple(value_of(extent, self.sizes) for extent in array.shape)
+        return shape_at(array, self.sizes)
 
     @cached_property
     def results(self) -> tuple[Arrays, Arrays]:
@@ -143,7 +140,7 @@ class ModelReference:
                 round_float64(wide * (1 + NOISE[dtype] * random.uniform(-1, 1, wide.shape)), dtype), dtype
             )
 
-        kinds = {array.name: memory_type(array.dtype) for array in self.plan.inputs}
+        kinds = {array.name: storage_of(array.dtype) for array in self.plan.inputs}
         inputs = {name: change(values, kinds[name]) for name, values in self.results[0].items()}
         try:
             return self._outputs(inputs, change)
@@ -160,7 +157,7 @@ class ModelReference:
         rows: list[Parameter] = []
         for number, array in enumerate(self.plan.inputs):
             indices = None if number not in read else read[number].indices
-            kind = memory_type(array.dtype)
+            kind = storage_of(array.dtype)
             rows.append(Parameter(array.name, kind, self.shape(array), Intent.IN, 1, indices=indices))
         found = random_inputs(rows, self._seed)
         for row in rows:
@@ -185,8 +182,7 @@ class ModelReference:
         for number, array in enumerate(plan.inputs):
             memory["input", number] = np.ascontiguousarray(inputs[array.name]).reshape(-1).view(np.uint8)
         for number, array in enumerate(plan.outputs):
-            size = prod(self.shape(array)) * byte_width(memory_type(array.dtype))
-            memory["output", number] = np.zeros(size, np.uint8)
+            memory["output", number] = np.zeros(bytes_at(array, self.sizes), np.uint8)
         for number, block in enumerate(plan.blocks):
             memory["block", number] = np.zeros(value_of(block.bytes, self.sizes), np.uint8)
         for call in plan.calls:
@@ -195,7 +191,7 @@ class ModelReference:
         for copy in plan.copies:
             memory["output", copy.output][:] = self._part(memory, copy.source, len(memory["output", copy.output]))
         for number, array in enumerate(plan.outputs):
-            own = memory["output", number].view(INTERFACE[memory_type(array.dtype)])
+            own = memory["output", number].view(INTERFACE[storage_of(array.dtype)])
             found[array.name] = own.reshape(self.shape(array))
         return found
 
@@ -272,7 +268,7 @@ class ModelRunner:
     @staticmethod
     def _array(array: Array, own: ModelReference, case: ModelCase) -> GuardedArray:
         """An array of a call: inputs are filled and read-only, outputs are poisoned."""
-        kind = memory_type(array.dtype)
+        kind = storage_of(array.dtype)
         found = GuardedArray(own.shape(array), INTERFACE[kind], case.placement)
         if array.direction == "out":
             poison(found.array, kind)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
 from pdojo.backends.calling.arrays import ALIGNMENT, parameters_of
 from pdojo.backends.common.placement import rounded
-from pdojo.build.numbers import is_unsigned
 from pdojo.build.sizes import Open
 from pdojo.dialect.names import name_problem
 from pdojo.dialect.ops import KernelOp
@@ -45,6 +45,12 @@ class PlannedModel:
     """The plan, without entries of kernels."""
     kernels: tuple[PlannedEntry, ...]
     weights: bytes
+    """The weights, each at its place."""
+
+    @property
+    def weights_file(self) -> bytes:
+        """The file of weights, which ends with their digest."""
+        return self.weights + self.plan.digest.encode()
 
 
 def planned_models(sources: Iterable[ModelSource]) -> tuple[PlannedModel, ...]:
@@ -87,7 +93,7 @@ class _Planner:
         written = set(model.results.values())
         copies = [Copy(outputs[n], self._place(value)) for n, value in model.outputs if n not in written]
         blocks = [
-            Block(_extent(rounded_bytes(tensor)), tuple(self._blocks[other] for other in below))
+            Block(_extent(rounded(tensor.bytes)), tuple(self._blocks[other] for other in below))
             for tensor, below in model.memory.below.items()
         ]
         weights = bytes(self._data)
@@ -134,19 +140,12 @@ class _Planner:
         return self._known[data]
 
 
-def rounded_bytes(tensor: Tensor) -> int:
-    """The memory that a tensor takes, a multiple of 64."""
-    return -(-tensor.bytes // ALIGNMENT) * ALIGNMENT if isinstance(tensor.bytes, Open) else rounded(tensor.bytes)
-
-
 def _extent(extent: int) -> Extent:
     return str(extent) if isinstance(extent, Open) else int(extent)
 
 
-def _array(name: str, value: Operand, direction: str) -> Array:
-    dtype = dtype_of(value)
-    own = f"u{dtype[1:]}" if is_unsigned(dtype) and dtype != "i1" else dtype
-    return Array(name, own, tuple(map(_extent, value.shape)), "in" if direction == "in" else "out")
+def _array(name: str, value: Operand, direction: Literal["in", "out"]) -> Array:
+    return Array(name, dtype_of(value), tuple(map(_extent, value.shape)), direction)
 
 
 def _names(given: Sequence[str]) -> list[str]:

@@ -49,6 +49,11 @@ def word_problem(name: str) -> str | None:
     return f"{shown(name)} is no name: at most 63 of a-z, 0-9 and _, a letter first"
 
 
+def word_of(title: str, otherwise: str, most: int = 56) -> str:
+    """A word, for a name of C, from a title such as that of a file; `otherwise` if nothing is left of it."""
+    return re.sub(r"[^a-z0-9_]", "_", title.lower()).lstrip("_0123456789")[:most] or otherwise
+
+
 def name_problem(name: str) -> str | None:
     """The reason why no library has a name; None if there is none."""
     return word_problem(name) or _cannot(name, "name", _name_taken(name))

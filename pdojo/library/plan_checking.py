@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import prod
 
+from pdojo.build.numbers import UNSIGNED
 from pdojo.dialect.affine import Size
 from pdojo.dialect.element_types import ELEMENT_TYPES
-from pdojo.dialect.functions import byte_width
 from pdojo.dialect.names import name_problem
 from pdojo.dialect.sizes import probes
-from pdojo.library.model_plan import Extent, ModelPlan, Place, value_of
+from pdojo.library.model_plan import Extent, ModelPlan, Place, bytes_at, value_of
 from pdojo.library.naming import extent_problem, operator_problem
-from pdojo.library.records import Array, Entry
+from pdojo.library.records import Entry, range_of
 
-_TYPES = (*ELEMENT_TYPES, "u8", "u16", "u32", "u64")
+_TYPES = (*ELEMENT_TYPES, *UNSIGNED)
 
 _LARGEST = (1 << 63) - 1
 """The largest size: sizes are `int64_t`."""
@@ -97,7 +96,7 @@ def _places(plan: ModelPlan) -> list[Place]:
 
 def _rooms(plan: ModelPlan) -> Iterator[str]:
     """Places without room for their arrays, at ends of the ranges of sizes."""
-    ranges = {name: range(s, s + 1) if isinstance(s, int) else s for name, s in plan.sizes.items()}
+    ranges = {name: range_of(s) for name, s in plan.sizes.items()}
     for sizes in probes([Size(name, each[0], each[-1], each.step) for name, each in ranges.items()]):
         try:
             yield from _without_room(plan, sizes)
@@ -108,8 +107,8 @@ def _rooms(plan: ModelPlan) -> Iterator[str]:
 def _without_room(plan: ModelPlan, sizes: Mapping[str, int]) -> Iterator[str]:
     rooms = {("weight", number): weight.bytes for number, weight in enumerate(plan.weights)}
     rooms |= {("block", number): value_of(block.bytes, sizes) for number, block in enumerate(plan.blocks)}
-    rooms |= {("input", number): _bytes(array, sizes) for number, array in enumerate(plan.inputs)}
-    rooms |= {("output", number): _bytes(array, sizes) for number, array in enumerate(plan.outputs)}
+    rooms |= {("input", number): bytes_at(array, sizes) for number, array in enumerate(plan.inputs)}
+    rooms |= {("output", number): bytes_at(array, sizes) for number, array in enumerate(plan.outputs)}
 
     def lacks(place: Place, size: int) -> bool:
         start = value_of(place.offset, sizes)
@@ -122,22 +121,17 @@ def _without_room(plan: ModelPlan, sizes: Mapping[str, int]) -> Iterator[str]:
             yield f"calls[{number}]: its sizes are not those of the kernel"
             continue
         for array, place in zip(entry.arrays, call.arguments, strict=True):
-            if lacks(place, _bytes(array, values)):
+            if lacks(place, bytes_at(array, values)):
                 yield f"calls[{number}]: there is no room for '{array.name}'"
             if array.direction != "in" and place.kind in ("input", "weight"):
                 yield f"calls[{number}]: '{array.name}' is written where the model reads"
     for number, copy in enumerate(plan.copies):
-        if lacks(copy.source, _bytes(plan.outputs[copy.output], sizes)):
+        if lacks(copy.source, bytes_at(plan.outputs[copy.output], sizes)):
             yield f"copies[{number}]: the source is too small"
 
 
 def _has(size: int | range, value: Extent) -> bool:
     return value in size if isinstance(size, range) else value == size
-
-
-def _bytes(array: Array, sizes: Mapping[str, int]) -> int:
-    kind = f"i{array.dtype[1:]}" if array.dtype[0] == "u" else array.dtype
-    return prod(value_of(extent, sizes) for extent in array.shape) * byte_width(kind)
 
 
 def parts_of(plan: ModelPlan) -> list[tuple[str, Entry]]:

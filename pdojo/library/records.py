@@ -10,6 +10,11 @@ Sizes: TypeAlias = Mapping[str, int | range]
 """Values of an operator's size arguments, in their order; a range for one that calls choose."""
 
 
+def range_of(size: int | range) -> range:
+    """The values of a size."""
+    return range(size, size + 1) if isinstance(size, int) else size
+
+
 @dataclass(frozen=True)
 class Array:
     """An array argument of an operator."""

@@ -34,7 +34,7 @@ class Wheel:
 
 
 def wheel(manifest: Manifest, library: bytes, licence: str, weights: Mapping[str, bytes]) -> Wheel:
-    """The wheel of a library, with the text of its licence and the files of weights of its models, by their names.
+    """The wheel of a library, with the text of its licence and the files of weights that are apart, by models.
 
     Raises UsageError for a version that packages of Python cannot have, and for a library that is not for Linux.
     """
@@ -46,7 +46,7 @@ def wheel(manifest: Manifest, library: bytes, licence: str, weights: Mapping[str
         f"{module}/__init__.py": module_text(manifest).encode(),
         **{f"{module}/{name}.py": (_CLIENT / f"{name}.py").read_bytes() for name in ("arrays", "runtime")},
         f"{module}/lib{manifest.name}.so": library,
-        **{f"{module}/{plan.name}.bin": weights[plan.name] for plan in manifest.models if plan.is_apart},
+        **{f"{module}/{name}.bin": data for name, data in weights.items()},
         f"{module}/py.typed": b"",
         f"{facts}/METADATA": _metadata(manifest, version).encode(),
         f"{facts}/WHEEL": f"Wheel-Version: 1.0\nGenerator: pdojo-lib\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
 
 from pdojo_tools.phases import loading
 
 from pdojo.errors import UsageError
-from pdojo.library.naming import name_problem, prefix_problem
+from pdojo.library.naming import name_problem, prefix_problem, word_of
 from pdojo.library.spec import LibrarySpec, ModelSpec, read_spec
 
 _FUNCTION = "model"
@@ -40,7 +39,7 @@ def build(given: argparse.Namespace) -> None:
 
 def model_library(title: str) -> str:
     """The name of a library without a specification: the name of its model, or a similar one."""
-    name = re.sub(r"[^a-z0-9_]", "_", title.lower()).lstrip("_0123456789")[:56] or "model"
+    name = word_of(title, "model")
     return name if name_problem(name) is None and prefix_problem(name) is None else f"{name}_model"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from pdojo_tools.onnx_inputs import input_shapes, inputs_of
 
 from pdojo.errors import PdojoError
 from pdojo.library.models import ModelSource
-from pdojo.library.naming import operator_problem
+from pdojo.library.naming import operator_problem, word_of
 from pdojo.library.spec import LibrarySpec, ModelSpec
 from pdojo.model.model import Model
 
@@ -29,7 +28,7 @@ def sources(spec: LibrarySpec) -> Sequence[ModelSource]:
 def _name(spec: ModelSpec) -> str:
     """The function: the key 'name', or a word from the name of the file or the function."""
     title = Path(spec.onnx).stem if spec.onnx is not None else str(spec.torch).rpartition(":")[2]
-    made = spec.name or re.sub(r"[^a-z0-9_]", "_", title.lower()).lstrip("_0123456789")[:40] or "model"
+    made = spec.name or word_of(title, "model", 40)
     return made if operator_problem(made) is None or spec.name is not None else f"{made}_model"
 
 
