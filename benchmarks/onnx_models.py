@@ -47,7 +47,7 @@ def measure(asked: JSON) -> JSON:
     ours, theirs = in_turns(calls, asked["seconds"]).values()
     static = compiled.model
     notes = [f"compiled in {seconds:.1f} s; {len(static.calls)} calls of {len(static.kernels)} kernels"]
-    record: JSON = {"rows": [_row(OURS, "", ours), _row("onnxruntime", "model", theirs)], "notes": notes}
+    record: JSON = {"rows": [row_of(OURS, "", ours), row_of("onnxruntime", "model", theirs)], "notes": notes}
     if asked["by_kernel"]:
         rounds = [compiled.profile(**arrays) for _ in range(5)]
         steps = [step.kernel.sym_name.data for step in static.calls]
@@ -57,6 +57,7 @@ def measure(asked: JSON) -> JSON:
     return record
 
 
-def _row(library: str, variant: str, seconds: Sequence[float]) -> JSON:
+def row_of(library: str, variant: str, seconds: Sequence[float]) -> JSON:
+    """A row of samples, one in each turn."""
     outcome = Ok(tuple(seconds), 1, 1, None, 0.0, None, turns=tuple(range(len(seconds))))
     return {"library": library, "variant": variant, "outcome": outcome.to_json()}

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import geometric_mean
 
 from pdojo_tools.command import Arguments, tool
-from pdojo_tools.outputs import write_output
+from pdojo_tools.outputs import replaced, write_output
 
 from benchmarks.chart import CHART, Panel, drawn, panel_of, shown_files, started
 from benchmarks.compare import RESULTS
@@ -39,13 +39,7 @@ def main(args: Sequence[str] | None) -> None:
 def write_page() -> None:
     """Write the chart and the figures of README.md."""
     write_output(drawn([panel_of(path) for path in shown_files()]), str(CHART))
-    write_output(with_figures(README.read_text(encoding="utf-8"), figures()), str(README))
-
-
-def with_figures(page: str, text: str) -> str:
-    """The page with this text between the marks."""
-    before, _, rest = page.partition(BEGIN)
-    return f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}"
+    write_output(replaced(README.read_text(encoding="utf-8"), BEGIN, figures(), END), str(README))
 
 
 def figures() -> str:

@@ -4,8 +4,8 @@
 `torch.compile` (Inductor; models also with frozen weights), in a process for each case with empty caches on disk.
 Models are compiled again in a second process. `sizes` are the functions of `torch_sizes.py`, compiled once for nine
 sizes. `onnx` takes the nine networks for images in the wheel of `onnx`, whose weights are constants, or files, beside
-ONNX Runtime. All implementations of a case are called in turns with the same arguments, on the same number of threads;
-ratios are medians over pairs of samples of one turn.
+ONNX Runtime; `public` takes files of packages (`public_models.toml`). All implementations of a case are called in turns
+with the same arguments, on the same number of threads; ratios are medians over pairs of samples of one turn.
 """
 
 from __future__ import annotations
@@ -40,10 +40,18 @@ SUITES: Mapping[str, str] = {
     "models": "benchmarks.torch_models",
     "sizes": "benchmarks.torch_sizes",
     "onnx": "benchmarks.onnx_models",
+    "public": "benchmarks.public_models",
 }
 """Modules with `names`, the cases for words of the command line, and `measure`, which makes the record of a case."""
-KEPT = {"functions": "torch-fusions", "models": "torch-models", "sizes": "torch-sizes", "onnx": "models"}
+KEPT = {
+    "functions": "torch-fusions",
+    "models": "torch-models",
+    "sizes": "torch-sizes",
+    "onnx": "models",
+    "public": "public",
+}
 """The beginnings of stored files' names."""
+OF_ONNX = ("onnx", "public")
 RESULTS = Path(__file__).parent / "results" / "programs"
 ROOT = Path(__file__).parents[1]
 LIMIT = 560
@@ -67,7 +75,7 @@ def _measure(settings: JSON, case: str, tell: runs.Listener) -> JSON:
 
 
 def _in_process(asked: JSON, caches: str) -> JSON:
-    places = {} if asked["suite"] == "onnx" else {"TORCHINDUCTOR_CACHE_DIR": f"{caches}/inductor"}
+    places = {} if asked["suite"] in OF_ONNX else {"TORCHINDUCTOR_CACHE_DIR": f"{caches}/inductor"}
     if places:
         places["XDG_CACHE_HOME"] = f"{caches}/pdojo"
     try:
@@ -132,7 +140,7 @@ def _begin(_: Console, given: argparse.Namespace) -> tuple[Path, JSON]:
         raise UsageError(f"name what to measure: {', '.join(SUITES)}")
     if given.suite != "onnx" and (given.check or given.by_kernel):
         raise UsageError("--check and --by-kernel are for models of ONNX")
-    needed = ("onnx", "onnxruntime") if given.suite == "onnx" else ("torch",)
+    needed = ("onnx", "onnxruntime") if given.suite in OF_ONNX else ("torch",)
     versions = {package: installed(package) for package in needed}
     missing = [package for package, version in versions.items() if version is None]
     if missing:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pdojo_tools.outputs import replaced
+
 from pdojo.math.composites import COMPOSITES, Composite
-from qa.operators.page import replaced
 
 PAGE = Path(__file__).parents[1] / "docs" / "math.md"
 BEGIN, END = "<!-- python -m qa.math_page -->\n", "<!-- end -->\n"

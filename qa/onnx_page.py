@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from qa.operators.page import replaced
+from pdojo_tools.outputs import replaced
 
 PAGE = Path(__file__).parents[1] / "docs" / "onnx.md"
 BEGIN, END = "<!-- python -m qa.onnx_page -->\n", "<!-- end -->\n"

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from qa.operators.page import replaced
+from pdojo_tools.outputs import replaced
+
 from qa.torch_ops import STATUSES, Row, stored
 
 PAGE = Path(__file__).parents[1] / "docs" / "torch-operators.md"

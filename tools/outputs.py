@@ -114,3 +114,9 @@ def _write_standard(content: str | bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
+
+
+def replaced(text: str, begin: str, generated: str, end: str) -> str:
+    """A page with its generated part, between two lines, replaced."""
+    before, _, rest = text.partition(begin)
+    return f"{before}{begin}\n{generated}\n{end}{rest.partition(end)[2]}"

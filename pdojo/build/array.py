@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.build.extents import axes_of, broadcast_shape, check_shape, shown
-from pdojo.build.graph import Computed, Definition, Operand, Read, Write, identity
+from pdojo.build.graph import Computed, Definition, Operand, Read, Write, entries_in, identity, within
 from pdojo.build.like_numpy.methods import Methods
 from pdojo.build.like_numpy.table import called
 from pdojo.build.numbers import Scalar, cast_number, check_dtype, is_unsigned, number, storage_of
@@ -32,6 +32,7 @@ from pdojo.dialect.lookups import lookups_in
 from pdojo.dialect.names import name_problem
 from pdojo.dialect.notation.spelling import CALLS, INFIX, PREFIX
 from pdojo.dialect.strides import Strides, strides_problem
+from pdojo.dialect.table import Outside
 from pdojo.dialect.verification.structure import LARGEST
 from pdojo.dialect.view.nest import Constant, Index
 from pdojo.errors import UsageError, did_you_mean
@@ -90,8 +91,12 @@ class Array(Methods):
         """The array of `shape` whose elements are those of this array at `index`, over the iterations of `shape`."""
         if not prod(shape):
             index = [const(0)] * len(index)
-        write = Write(self.shape, (), self.operand).reindexed(tuple(shape), index, 0)
-        return Array(self.dtype, tuple(shape), write.value)
+        value = Write(self.shape, (), self.operand).reindexed(tuple(shape), index, 0).value
+        checked = {entry for entry in entries_in(index) if entry[0].outside is not Outside.CLAMP}
+        if checked.difference(entries_in(within(value))):
+            # Indices of callers along an axis of one element, or of equal ones, stay, so that calls check them.
+            value = Read(_in_memory(self), tuple(index))
+        return Array(self.dtype, tuple(shape), value)
 
     def __repr__(self) -> str:
         return f"<Array {self.dtype} {shown(self.shape)}>"
@@ -227,6 +232,14 @@ def is_whole(x: Array) -> bool:
     return (
         isinstance(x.operand, Read) and x.operand.definition.shape == x.shape and x.operand.index == identity(x.shape)
     )
+
+
+def _in_memory(x: Array) -> Definition:
+    """The array of which a handle is the whole, or a new one with its elements."""
+    if not is_whole(x):
+        x = define(x.dtype, x.shape, Write(x.shape, identity(x.shape), x.operand))
+    assert isinstance(x.operand, Read)
+    return x.operand.definition
 
 
 def broadcast_to(x: Array, shape: Sequence[int]) -> Array:

@@ -13,10 +13,11 @@ from pdojo import build
 from pdojo.model.element_types import element_type
 from pdojo.model.graph import Known, Lower, Lowered, Operand, Tensor, Value
 from pdojo.onnx.kinds import Late
+from pdojo.onnx.operators.registry import InvalidNode
 from pdojo.onnx.protos import array_of, attributes_of, named, python_value, refuse
 from pdojo.onnx.scope import Item, Scope, Staged, captured
 from pdojo.onnx.stages import Body, Frame, common, frame_of, inner_scope
-from pdojo.onnx.steps import BranchStep, LoopStep, Scanned, Stacked, operands_of
+from pdojo.onnx.steps import BranchStep, LoopStep, RefusedFrame, Scanned, Stacked, operands_of
 
 if TYPE_CHECKING:
     from pdojo.onnx.importing import Importer
@@ -47,15 +48,27 @@ def _branch(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item
     graphs = [_graph(importer, proto, scope, name) for name in ("then_branch", "else_branch")]
     if any(len(graph.output) != len(proto.output) for graph in graphs):
         refuse(proto, f"its branches have {' and '.join(str(len(g.output)) for g in graphs)} results")
-    first, second = (frame_of(named(proto), importer.new, graph, inner_scope(graph, scope, [])) for graph in graphs)
+    frames = [_chosen(named(proto), importer, graph, scope) for graph in graphs]
+    usable = [each for each in frames if isinstance(each, Frame)]
+    refused = next((each for each in frames if not isinstance(each, Frame)), None)
+    if refused and not usable:
+        raise refused.error
     tensors = [each for graph in graphs for each in captured(graph.node, [e.name for e in graph.output], scope)]
-    results = [
-        common(name, [_result(frame, number) for frame in (first, second)]) for number, name in enumerate(proto.output)
-    ]
+    results = [common(name, [_result(frame, number) for frame in usable]) for number, name in enumerate(proto.output)]
     reason = "its condition is computed when the model runs"
-    step = BranchStep(named(proto), reason, [condition, *tensors], results, condition, (first, second))
+    if refused:
+        reason += f"; the call fails if it chooses {refused.error}"
+    step = BranchStep(named(proto), reason, [condition, *tensors], results, condition, (frames[0], frames[1]))
     importer.add(step)
     return results
+
+
+def _chosen(name: str, importer: Importer, graph: GraphProto, scope: Scope) -> Frame | RefusedFrame:
+    """A branch; one that is refused for the shapes of its inputs, which the other takes, fails when it is chosen."""
+    try:
+        return frame_of(name, importer.new, graph, inner_scope(graph, scope, []))
+    except InvalidNode as error:
+        return RefusedFrame(error)
 
 
 def _result(frame: Frame, number: int) -> Item:

@@ -175,6 +175,7 @@ class OnnxModel:
         tune: Literal["none", "pass"] = "pass",
         database: Database | None = None,
         threads: int | None = None,
+        cached: bool = True,
     ) -> CallableOnnxModel:
         """The model as a callable for this processor; the parameters and errors are those of `Model.compile`.
 
@@ -187,10 +188,8 @@ class OnnxModel:
 
             scheduler = best_known(database)
         programs = SizedPrograms()
-        return CallableOnnxModel(
-            self,
-            lambda model: model.compile(described, tune=tune, scheduler=scheduler, threads=threads, programs=programs),
-        )
+        options: Any = {"scheduler": scheduler, "threads": threads, "programs": programs, "cached": cached}
+        return CallableOnnxModel(self, lambda model: model.compile(described, tune=tune, **options))
 
     def given(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Known]:
         """The input arrays, keyed by name, checked."""

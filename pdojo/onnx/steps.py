@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from onnx import NodeProto, ValueInfoProto, helper
@@ -82,12 +82,23 @@ class FrameStep(Step):
         _store(self, self.frame.run(values, engine), values)
 
 
+@dataclass(frozen=True)
+class RefusedFrame:
+    """A branch that is refused."""
+
+    error: UsageError
+
+    def run(self, values: Values, engine: Engine) -> NoReturn:
+        """Raise the error."""
+        raise self.error
+
+
 @dataclass(eq=False)
 class BranchStep(Step):
     """A condition that chooses one of two graphs."""
 
     condition: Tensor
-    frames: tuple[Frame, Frame]
+    frames: tuple[Frame | RefusedFrame, Frame | RefusedFrame]
     """The graphs if it holds, and if not."""
 
     def run(self, values: Values, engine: Engine) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pdojo_tools.outputs import replaced
+
 from pdojo.build.operator import Operator
 from pdojo.build.records import OPERATORS
 from qa.operators.peers import AbsentError, Table, asked, operands_of
@@ -123,12 +125,6 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "torch-operators.md": torch_operators,
 }
 """Pages with a generated part, and what prints it."""
-
-
-def replaced(text: str, begin: str, generated: str, end: str) -> str:
-    """A page with its generated part, between two lines, replaced."""
-    before, _, rest = text.partition(begin)
-    return f"{before}{begin}\n{generated}\n{end}{rest.partition(end)[2]}"
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pdojo.build import Array
+from pdojo.build import Array, expand_dims
+from pdojo.build.extents import shown
 from pdojo.build.fourier import fourier, short_time_fourier
 from pdojo.onnx.operators.arguments import axis_of, number_of, optional
 from pdojo.onnx.operators.registry import Node, operator
@@ -21,8 +22,12 @@ def dft(node: Node) -> Array:
 
 @operator("STFT")
 def stft(node: Node) -> Array:
-    """The Fourier transforms of windows of a signal [batch, length, 1 or 2]."""
+    """The Fourier transforms of windows of a signal [batch, length, 1 or 2], or [batch, length] as in ONNX Runtime."""
     x, step, window = node.array(0), int(number_of(node, 1)), optional(node, 2)
+    if x.rank == 2:
+        x = expand_dims(x, -1)
+    if x.rank != 3 or x.shape[2] not in (1, 2):
+        node.contradicts(f"a signal has shape [batch, length, 1 or 2], not {shown(x.shape)}")
     default = x.shape[1] if window is None else window.size
     size = int(number_of(node, 3)) if node.given(3) else default
     onesided = bool(node.attribute("onesided", 1))

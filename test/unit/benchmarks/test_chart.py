@@ -10,11 +10,12 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from pdojo_tools.outputs import replaced
 
 from benchmarks import chart
 from benchmarks.chart import CHART, drawn, panel_of, shown_files
 from benchmarks.gpu.tables import INEXACT
-from benchmarks.page import README, figures, with_figures
+from benchmarks.page import BEGIN, END, README, figures
 from benchmarks.records import OURS
 from pdojo.errors import UsageError
 from pdojo.kernels import TABLE_3
@@ -72,7 +73,7 @@ def test_the_chart_names_all_ratios_and_their_means() -> None:
 
 def test_the_readme_has_the_figures_of_the_stored_results() -> None:
     readme = README.read_text(encoding="utf-8")
-    assert readme == with_figures(readme, figures()), "run python -m benchmarks.page"
+    assert readme == replaced(readme, BEGIN, figures(), END), "run python -m benchmarks.page"
     for path in shown_files():
         assert f"**{geometric_mean(ratios(path)):.2f}**, least {min(ratios(path)):.2f} " in readme
     *_, newest, device = shown_files()

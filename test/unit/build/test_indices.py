@@ -127,3 +127,26 @@ def test_sums_at_indices_of_half_precision_are_computed_in_single() -> None:
     ones = np.ones(4096, np.float16)
     kernel = made(build.put(x, i, v, accumulation="+"), x, i, v)
     assert pdojo.run(kernel, ones[:1], np.zeros(4096, np.int64), ones) == 4097 - 1  # f16 has no 4097.
+
+
+EQUAL: list[Callable[[build.Array, build.Array], build.Array]] = [
+    lambda x, i: x[:1][i],
+    lambda x, i: (x[:1] * 2)[i],
+    lambda x, i: build.broadcast_to(x[:1], (3, 4))[i],
+    lambda x, i: build.constant(2.0, "f32", (3, 4))[i],
+    lambda x, i: build.put_at(x[:1], [i], x[:2]),
+    lambda x, i: build.take(x[:1], i, outside="refuse"),
+]
+
+
+@pytest.mark.parametrize("element", EQUAL)
+def test_indices_of_equal_elements_are_checked(element: Callable[[build.Array, build.Array], build.Array]) -> None:
+    """The result is the same at all indices; those outside of the axis are refused nevertheless."""
+    x, i = build.input("x", "f32", (5, 4)), build.input("i", "i64", (2,))
+    kernel = build.kernel("element", [x, i], [element(x, i)])
+    values = random("f32", (5, 4), 0)
+    expected = pdojo.run(kernel, values, np.array([0, 0]))
+    assert np.isfinite(expected).all()
+    for outside in (3, -5, 2**40):
+        with pytest.raises(IndexOutOfRange, match=f"has the index {outside} at"):
+            pdojo.run(kernel, values, np.array([0, outside]))

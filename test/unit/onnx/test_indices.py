@@ -216,3 +216,20 @@ def test_caches_have_one_plan_for_batches_and_lengths() -> None:
         for found, wanted in zip(call(**given), evaluator.run(None, given), strict=True):
             np.testing.assert_array_equal(found, wanted)
     assert "one plan for B from 1 to 6, Q from 1 to 6" in str(call.explain(**given))
+
+
+@pytest.mark.parametrize("text", [GATHER, ELEMENTS, TUPLES % 1, BATCH % 1])
+def test_indices_of_an_axis_of_one_element_are_checked(text: str) -> None:
+    one = text.replace("5, 4, 3", "1, 1, 3").replace("int32[5,", "int32[1,").replace("int64[5,", "int64[1,")
+    given: Any = load(model_of(one)).inputs[1]
+    x, inside = floats(1, 1, 3), np.zeros(given.shape, given.dtype)
+    assert len(check(model_of(one), x, inside)) == 1
+    assert len(check(model_of(one), x, inside - 1)) == 1
+    for engine in (load(model_of(one)).interpret, load(model_of(one)).compile(tune="none")):
+        with pytest.raises(IndexOutOfRange, match="has the index 1 at"):
+            engine(x, inside + 1)
+
+
+def test_computed_indices_of_an_axis_of_one_element() -> None:
+    text = "m (float[1, 4] x, int64[3] i) => (float[3, 4] y) { j = Add (i, i) z = Abs (x) y = Gather (z, j) }"
+    assert check(model_of(text), floats(1, 4), np.zeros(3, np.int64)) == ["add", "abs", "gather"]

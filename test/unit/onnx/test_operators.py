@@ -120,6 +120,18 @@ def test_many_indices_of_a_short_axis(axis: int) -> None:
                                   np.take_along_axis(x, indices, axis))  # fmt: skip
 
 
+def test_signals_without_a_last_axis_are_real() -> None:
+    """ONNX's definition has signals [batch, length, 1]; exporters also write [batch, length]."""
+    x, window = random(2, 32), random(8)
+    operands = [np.array(4), window]
+    (plain,) = run("STFT", [x, *operands], [1])
+    (spelled,) = run("STFT", [x[..., None], *operands], [1])
+    np.testing.assert_array_equal(plain, spelled)
+    frames = np.lib.stride_tricks.sliding_window_view(x, 8, 1)[:, ::4] * window
+    wanted = np.fft.rfft(frames)
+    np.testing.assert_allclose(plain, np.stack([wanted.real, wanted.imag], -1), rtol=1e-4, atol=1e-4)
+
+
 def test_repeated_indices_are_views() -> None:
     x = random(3, 4)
     (found,), given = lowered("Gather", [x, np.array([0, 0, 1, 1, 2, 2])], [1])
@@ -150,6 +162,7 @@ REFUSALS: dict[str, tuple[str, Sequence[Values | None], Sequence[int], dict[str,
         "RNN", [random(1, 1, 1), random(1, 1, 1), random(1, 1, 1)], (), {"activations": ("Affine",)},
     ),
     "sampling_ratio": ("RoiAlign", [random(1, 1, 2, 2), random(1, 4), np.array([0])], (2,), {}),
+    r"\[batch, length, 1 or 2\], not \[2, 8, 3\]": ("STFT", [random(2, 8, 3), np.array(4), random(4)], (1,), {}),
     "up to 6 rows": ("Det", [random(7, 7)], (), {}),
 }  # fmt: skip
 

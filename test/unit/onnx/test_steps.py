@@ -99,6 +99,14 @@ m (float[2, 3] x) => (float[2, 3] y) {
               else_branch = e () => (float[2, 3] b) { q = Mul (x, x) b = Sub (q, d) }>
 }
 """
+UNFIT = """
+m (float[a, b] x, float[4, 3] w, int64 rate) => (float[a, 3] y) {
+  k = Constant <value = int64 {8000}> ()
+  c = Equal (rate, k)
+  y = If (c) <then_branch = t () => (float[a, 3] p) { p = MatMul (x, w) },
+              else_branch = e () => (float[a, 3] q) { h = Concat <axis = 1> (x, x) q = MatMul (h, w) }>
+}
+"""
 NESTED = """
 m (float[4] x, float[4] w) => (float[4] y) {
   s = ReduceSum <keepdims = 0> (x)
@@ -683,3 +691,20 @@ def test_models_with_steps_are_no_single_graph() -> None:
     for action in (load(model_of(SLICE)).specialise, load(model_of(SLICE)).compile(tune="none").prepare):
         with pytest.raises(UnsupportedNode, match=message):
             action(f32(10))
+
+
+def test_a_branch_that_does_not_fit_the_inputs_fails_when_it_is_chosen() -> None:
+    """As in models for two sampling rates, whose chunks have different lengths."""
+    model = load(model_of(UNFIT))
+    random = np.random.default_rng(0)
+    w = random.normal(size=(4, 3)).astype(np.float32)
+    for call in (model.interpret, model.compile(tune="none")):
+        for columns, rate, other in ((4, 8000, 16000), (2, 16000, 8000)):
+            x = random.normal(size=(2, columns)).astype(np.float32)
+            wide = x if columns == 4 else np.concatenate([x, x], 1)
+            np.testing.assert_allclose(call(x, w, np.array(rate)), wide @ w, rtol=1e-5)
+            with pytest.raises(UsageError, match=r"MatMul.*"):
+                call(x, w, np.array(other))
+    with pytest.raises(UsageError, match="MatMul"):
+        model.interpret(np.ones((2, 3), np.float32), w, np.array(8000))
+    assert "the call fails if it chooses node" in str(model.explain(np.ones((2, 4), np.float32), w, np.array(8000)))
