@@ -54,8 +54,6 @@ class Features:
     hints: bool = True
     facts: bool = True
     """True if kernels may state numerics, machine and alignments."""
-    tables: bool = True
-    """True if indices may look up tables."""
     trees: bool = False
     """True if the threads of a block may accumulate into one cell as a reduction tree."""
     functions: frozenset[str] = frozenset(FUNCTIONS)
@@ -68,8 +66,8 @@ CPU = replace(Features(), facts=False)
 GPU = replace(CPU, mappings=("u", "v", "g", "b", "w"), trees=True)
 """Features for the moves of a GPU."""
 
-SNITCH = replace(CPU, mappings=("u", "v", "s", "f"), tables=False)
-"""Features for the moves of a Snitch core: streams, hardware loops and packed registers, but no tables."""
+SNITCH = replace(CPU, mappings=("u", "v", "s", "f"))
+"""Features for the moves of a Snitch core: streams, hardware loops and packed registers."""
 
 
 def features_for(machine: Machine) -> Features:

@@ -101,7 +101,7 @@ class Values:
         return self._constant(dtype)
 
     def _shown_index(self, axis: Axis) -> str:
-        if self.features.tables and self.choose.chance(4):
+        if self.choose.chance(4):
             return self._looked_up(axis, 12)
         return self.choose.one(
             (axis.text, f"{axis.operand}*2+1", f"7-{axis.operand}", f"{axis.operand}//2", f"{axis.operand}%3")
@@ -127,7 +127,7 @@ class Values:
     def _index(self, extent: int, axes: Sequence[Axis], *, last: bool) -> str:
         """An index expression within `range(extent)`; a vector axis stands alone in the last dimension or is unused."""
         plain = [axis for axis in axes if not axis.vector]
-        if self.features.tables and plain and self.choose.chance(8):
+        if plain and self.choose.chance(8):
             return self._looked_up(self.choose.one(plain), extent)
         options = [str(self.choose.integer(0, extent - 1))]
         for axis in axes:
@@ -166,7 +166,7 @@ class Values:
 
     def _permuted(self, axis: Axis) -> str:
         """An index that has each value below the axis' extent in one iteration."""
-        if axis.vector or not self.features.tables or not self.choose.chance(8):
+        if axis.vector or not self.choose.chance(8):
             return axis.text
         rest, order = list(range(axis.extent)), list[int]()
         while rest:

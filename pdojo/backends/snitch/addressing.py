@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from pdojo.backends.common.addresses import Address, Exchange, Scaled, bind, is_within
-from pdojo.backends.snitch.code import ZERO, Frame, FrameKind, Register, SnitchCode
-from pdojo.dialect.affine import Atom, Div, Expr, IndexArray, Lookup, Size, atom_variables, const, split_remainders
+from pdojo.backends.snitch.code import CONSTANTS, ZERO, Frame, FrameKind, Register, SnitchCode
+from pdojo.backends.snitch.numbers import Numbers
+from pdojo.dialect.affine import Atom, Div, Expr, Lookup, Size, atom_variables, const, split_remainders
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.table import Outside
+from pdojo.dialect.table import Outside, Table
 from pdojo.errors import LoweringError
 
 _LOW, _HIGH = -2048, 2048
@@ -60,9 +61,10 @@ def in_bytes(address: Address, width: int) -> Address:
 class Addresses:
     """The pointers of the open frames."""
 
-    def __init__(self, code: SnitchCode, known: Mapping[int, int], extents: Sequence[int]) -> None:
+    def __init__(self, code: SnitchCode, numbers: Numbers, known: Mapping[int, int], extents: Sequence[int]) -> None:
         """`known` has values of variables, `extents` the open scopes' extents; both change during the walk."""
         self.code = code
+        self.numbers = numbers
         self.known = known
         self.extents = extents
         self.sizes: dict[str, Register] = {}
@@ -300,7 +302,8 @@ class Addresses:
     def _entry(self, atom: Lookup) -> Register:
         """An entry of an array of indices, within its range whatever the caller gave."""
         code, table = self.code, atom.table
-        assert isinstance(table, IndexArray), "tables are refused"
+        if isinstance(table, Table):
+            return self._known_entry(table, atom.operands[0])
         position = ZERO
         for operand, extent in zip(atom.operands, table.extents, strict=True):
             place = self.exact(operand)
@@ -315,6 +318,15 @@ class Addresses:
             count = self.value(table.last + 1)
             value = code.x("add", value, code.x("and", count, code.x("srai", value, immediate=31)))
         return self._within(value, table.low, table.last)
+
+    def _known_entry(self, table: Table, operand: Expr) -> Register:
+        """An entry of a table; iterations that do not run may look outside of it, where it goes on."""
+        code, count = self.code, const(len(table.entries))
+        place = self.exact(operand)
+        if not is_within(operand, count, self.extents):
+            place = self._within(place, 0, count - 1)
+        start = code.x("add", self.numbers.entries(table), self._multiple(place, 4), to=Register("x", area=CONSTANTS))
+        return code.x("lw", start, immediate=0)
 
     def _narrowed(self, place: Register) -> Register:
         """The integer of 32 bits that is nearest to one of 64 bits in memory."""

@@ -6,7 +6,7 @@ text order; a register without such a value (an argument) comes from `get_regist
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, cast
@@ -51,13 +51,12 @@ class Line:
 
 @dataclass(frozen=True)
 class AssemblyFunction:
-    """A function as lines, and the constants that it loads."""
+    """A function as lines, and the data that it loads."""
 
     name: str
     lines: Sequence[Line]
-    constants: Sequence[int]
-    """Words of 64 bits, after the label `constants_label`."""
-    constants_label: str
+    data: Mapping[str, Sequence[int]]
+    """Words of 32 bits, keyed by label; those of a label begin at a multiple of 8 bytes."""
     facts: dict[str, int] = field(default_factory=dict[str, int])
     """Information for callers, as attributes of the function."""
 
@@ -73,11 +72,14 @@ def operations() -> dict[str, type[Operation]]:
 
 
 def function_ops(function: AssemblyFunction) -> list[Operation]:
-    """The operations of a function: its constants and its code."""
+    """The operations of a function: its data and its code."""
     ops: list[Operation] = []
-    if function.constants:
-        data: list[Operation] = [DirectiveOp(".balign", "8"), LabelOp(function.constants_label)]
-        data += [DirectiveOp(".word", f"0x{word & 0xFFFFFFFF:08x}, 0x{word >> 32:08x}") for word in function.constants]
+    data: list[Operation] = []
+    for label, words in function.data.items():
+        texts = [f"0x{word:08x}" for word in words]
+        data += [DirectiveOp(".balign", "8"), LabelOp(label)]
+        data += [DirectiveOp(".word", ", ".join(texts[k : k + 2])) for k in range(0, len(texts), 2)]
+    if data:
         ops.append(AssemblySectionOp(".data", Region(Block(data))))
     block = Block()
     _Block(block, {}).append_all(list(function.lines))

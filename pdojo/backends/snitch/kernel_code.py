@@ -80,13 +80,12 @@ class _SnitchLowering(NestWalk):
         self.nest = nest
         self.machine = machine
         self._refuse_mappings()
-        self._refuse_tables()
         self._refuse_sizes()
         self._refuse_limits()
         self.plan: MemoryPlan = plan_memory(nest)
         self.code = SnitchCode(nest.symbol)
         self.numbers = Numbers(self.code, f"{nest.symbol}_constants")
-        self.addresses = Addresses(self.code, self.known, self.extents)
+        self.addresses = Addresses(self.code, self.numbers, self.known, self.extents)
         self.cells = Cells(nest, self.known)
         self.regions = Regions(self.code, nest, machine)
         self.stack = _Frame()
@@ -122,7 +121,7 @@ class _SnitchLowering(NestWalk):
         lines, frame_bytes = finish(self.code, self.stack.size, self.nest.symbol)
         self._check_memory(frame_bytes)
         facts = {"workspace_bytes": self.plan.shared_bytes, "stack_bytes": frame_bytes}
-        return AssemblyFunction(self.nest.symbol, lines, self.numbers.table, self.numbers.label, facts)
+        return AssemblyFunction(self.nest.symbol, lines, self.numbers.data, facts)
 
     # Memory
 
@@ -137,25 +136,22 @@ class _SnitchLowering(NestWalk):
             if scope.extent >= 1 << 31:
                 raise LoweringError(f"kernel '{self.nest.name}': {describe(scope)} is counted in 32 bits: tile it")
 
-    def _refuse_tables(self) -> None:
-        """Raise LoweringError for lookups in tables."""
-        for found in lookups_in(e for leaf in self.nest.leaves for e in leaf.expressions):
-            if isinstance(found.table, Table):
-                raise LoweringError(
-                    f"kernel '{self.nest.name}': code for Snitch cores has no tables, and an index looks up "
-                    f"'{found.table.name}'"
-                )
-
     def _refuse_sizes(self) -> None:
         """Raise LoweringError for sizes and indices that 32 bits do not hold."""
         known = [(f"the size {size.name} goes", size.high) for size in self.nest.sizes.values()]
         known += [(f"indices of '{each.name}' go", each.bounds[1]) for each in self.nest.index_arrays.values()]
+        known += [(f"entries of '{each.name}' go", max(each.entries)) for each in self._tables()]
         for what, high in known:
             if high >= 1 << 31:
                 raise LoweringError(
                     f"kernel '{self.nest.name}': {what} to {high}, and integers of a Snitch core have 32 bits; give a "
                     "smaller range"
                 )
+
+    def _tables(self) -> list[Table]:
+        """The tables in which indices are looked up."""
+        found = lookups_in(e for leaf in self.nest.leaves for e in leaf.expressions)
+        return [each.table for each in found if isinstance(each.table, Table)]
 
     def _refuse_limits(self) -> None:
         """Raise LoweringError for violated limits of streams and hardware loops; moves never violate them."""

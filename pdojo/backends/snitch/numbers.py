@@ -1,4 +1,4 @@
-"""Floating-point constants: computed once before the nest that uses them, most of them loaded from a table."""
+"""Constants of a function: numbers, computed once before the nest that uses them or loaded, and entries of tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 from pdojo.backends.snitch.code import CONSTANTS, ZERO, Register, SnitchCode
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.semantics.rounding import round_float64, to_interface
+from pdojo.dialect.table import Table
 
+_WORD = 0xFFFFFFFF
 SUFFIX = {"f64": "d", "f32": "s", "f16": "h", "bf16": "s"}
 """The letter of a type in instructions; bf16 is computed in f32."""
 
@@ -32,6 +34,8 @@ class Numbers:
     """The 64-bit words of the table."""
     ordered: set[Register] = field(default_factory=set[Register])
     """Registers with constants that are not NaN."""
+    indices: dict[Table, str] = field(default_factory=dict[Table, str])
+    """The labels of the tables in which indices are looked up."""
     _offsets: dict[Register, int] = field(default_factory=dict[Register, int])
     """By register with a constant of the table, its place there."""
 
@@ -78,6 +82,24 @@ class Numbers:
         found = code.keep(("word", bits), lambda: code.f("fld", base, immediate=offset))
         self._offsets[found] = offset
         return found
+
+    def entries(self, table: Table) -> Register:
+        """The address of the entries of a table, integers of 32 bits."""
+        label = self.indices.setdefault(table, f"{self.label}_{len(self.indices)}")
+
+        def load() -> Register:
+            return self.code.x("la", immediate=label, to=Register("x", area=CONSTANTS))
+
+        return self.code.keep(label, load)
+
+    @property
+    def data(self) -> dict[str, list[int]]:
+        """The words of 32 bits that the function loads, keyed by label."""
+        words = [half for word in self.table for half in (word & _WORD, word >> 32)]
+        return {
+            **({self.label: words} if words else {}),
+            **{label: [entry & _WORD for entry in table.entries] for table, label in self.indices.items()},
+        }
 
     def copy(self, number: Register, to: Register) -> None:
         """Copy a register; constants of the table are loaded instead, so that they need no register of their own."""

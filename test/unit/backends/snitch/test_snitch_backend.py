@@ -291,7 +291,7 @@ def sample(name: str) -> Line:
 def test_own_operations_print_and_parse() -> None:
     lines = [sample(name) for name in TABLE]
     lines += [Line("fence"), Line("la", ("a0",), (), "k_constants"), Line("scfgr", ("a1",), ("a0",)), Line("ret")]
-    module = ModuleOp(function_ops(AssemblyFunction("k", lines, (1,), "k_constants")))
+    module = ModuleOp(function_ops(AssemblyFunction("k", lines, {"k_constants": (1, 0)})))
     module.verify()
     context = Context()
     for name, factory in Universe.get_multiverse().all_dialects.items():
