@@ -110,7 +110,9 @@ def difference(function: Callable[..., Any], call: Call) -> str | None:
         if len(found) != len(wanted):
             return f"{len(found)} results, not {len(wanted)}"
         for one, other in zip(found, wanted, strict=True):
-            if isinstance(one, str):
+            if isinstance(one, bool):
+                _compare(np.asarray(one), np.asarray(other), 0)
+            elif isinstance(one, str):
                 _compare(np.empty((), _numpy(one)), np.empty((), other), np.inf)
             else:
                 _compare(_evaluated(one, handles, call.arrays), np.asarray(other), call.tolerance)

@@ -64,6 +64,19 @@ def one_of(g: Generator, options: Sequence[Any]) -> Any:
     return options[int(g.integers(len(options)))]
 
 
+def partner(g: Generator, kind: str, kinds: Sequence[str]) -> str:
+    """The type itself, or one of `kinds` with which the standard gives it a common type; half floats, too."""
+    mixed = [each for each in kinds if mixes(kind, each)]
+    return one_of(g, [kind, one_of(g, [*mixed, "f2"] if kind[0] == "f" else mixed)])
+
+
+def mixes(kind: str, other: str) -> bool:
+    """Whether two types have a common one: floats, booleans, integers but u8 (64 bits) beside signed ones."""
+    if "?" in (kind, other) or "f" in kind + other:
+        return kind == other or "?" in (kind, other) or kind[0] == other[0]
+    return kind[0] == other[0] or "u8" not in (kind, other)
+
+
 def alone(kinds: Sequence[str], low: float = -4, high: float = 4, special: bool = False) -> Draw:
     """Calls with one array; `special` mixes NaN and infinities in."""
 
@@ -77,14 +90,15 @@ def alone(kinds: Sequence[str], low: float = -4, high: float = 4, special: bool 
 
 
 def together(kinds: Sequence[str], low: float = -4, high: float = 4, second: tuple[float, float] | None = None) -> Draw:
-    """Calls with two arrays of one type whose shapes broadcast."""
+    """Calls with two arrays, of types that have a common one, whose shapes broadcast."""
 
     def draw(g: Generator) -> Call:
         kind, extents = one_of(g, kinds), shape(g)
         other = tuple(1 if g.random() < 0.3 else n for n in extents)[int(g.integers(0, len(extents) + 1)) :]
-        pair = [values(g, kind, extents, low, high), values(g, kind, other, *(second or (low, high)))]
-        if kind[0] != "f" and second is not None and second[0] > 0:
-            pair[1] = np.where(pair[1] == 0, np.ones((), kind), pair[1])
+        also = partner(g, kind, kinds)
+        pair = [values(g, kind, extents, low, high), values(g, also, other, *(second or (low, high)))]
+        if also[0] != "f" and second is not None and second[0] > 0:
+            pair[1] = np.where(pair[1] == 0, np.ones((), also), pair[1])
         return Call(pair[::-1] if second is None and g.random() < 0.5 else pair)
 
     return draw
@@ -128,7 +142,7 @@ def _matmul(g: Generator) -> Call:
     kind = one_of(g, NUMBERS)
     left = one_of(g, [(k,), (m, k), (*lead, m, k)])
     right = one_of(g, [(k,), (k, n), (*lead, k, n)])
-    return Call([values(g, kind, left), values(g, kind, right)], tolerance=64)
+    return Call([values(g, kind, left), values(g, partner(g, kind, NUMBERS), right)], tolerance=64)
 
 
 def _vecdot(g: Generator) -> Call:
@@ -149,7 +163,8 @@ def _tensordot(g: Generator) -> Call:
             (((a, b, c), (c, d, a)), ([0, -1], [2, 0])),
         ],
     )
-    return Call([values(g, kind, each) for each in arrays], {"axes": axes}, tolerance=64)
+    kinds = kind, partner(g, kind, NUMBERS)
+    return Call([values(g, *each) for each in zip(kinds, arrays, strict=True)], {"axes": axes}, tolerance=64)
 
 
 def _matrices(function: Callable[[Generator], Mapping[str, Any]] | None = None, square: bool = False) -> Draw:
@@ -164,12 +179,13 @@ def _matrices(function: Callable[[Generator], Mapping[str, Any]] | None = None, 
 def _several(name: str) -> Draw:
     def draw(g: Generator) -> Call:
         kind, extents, count = one_of(g, (*NUMBERS, "?")), list(shape(g, 1)), int(g.integers(1, 4))
+        kinds = kind, partner(g, kind, (*NUMBERS, "?"))
         axis = _axis(g, len(extents))
         arrays: list[Values] = []
         for _ in range(count):
             if name == "concat":
                 extents[axis] = int(g.integers(1, 4))
-            arrays.append(values(g, kind, extents))
+            arrays.append(values(g, one_of(g, kinds), extents))
         whole = name == "concat" and g.random() < 0.2
         return Call(arrays, {"axis": None if whole else axis}, listed=True)
 
@@ -218,12 +234,17 @@ def _take_along(g: Generator) -> Call:
 def _searchsorted(g: Generator) -> Call:
     kind = one_of(g, NUMBERS)
     row = np.sort(values(g, kind, (int(g.integers(1, 9)),)))
-    return Call([row, values(g, kind, shape(g))], {"side": one_of(g, ["left", "right"])})
+    return Call([row, values(g, partner(g, kind, NUMBERS), shape(g))], {"side": one_of(g, ["left", "right"])})
 
 
 def _astype(g: Generator) -> Call:
     x = values(g, one_of(g, (*NUMBERS, "?")), shape(g), 0, 9)
     return Call([x], {}, [np.dtype(one_of(g, (*NUMBERS, "?")))])
+
+
+def _can_cast(g: Generator) -> Call:
+    kinds = (*NUMBERS, "?", "f2")
+    return Call([values(g, one_of(g, kinds), shape(g))], {}, [np.dtype(one_of(g, kinds))])
 
 
 def _like(*rest: Any) -> Draw:
@@ -238,7 +259,7 @@ def _power(g: Generator) -> Call:
 def _cross(g: Generator) -> Call:
     extents = (*shape(g, 0, 2), 3)
     kind = one_of(g, (*FLOATS, *SIGNED))
-    return Call([values(g, kind, extents), values(g, kind, extents)])
+    return Call([values(g, kind, extents), values(g, partner(g, kind, (*FLOATS, *SIGNED)), extents)])
 
 
 _ANY = (*NUMBERS, "?")
@@ -264,7 +285,7 @@ _BINARY: dict[str, Draw] = {
     **dict.fromkeys("bitwise_and bitwise_or bitwise_xor".split(), _BITS),
     **dict.fromkeys("bitwise_left_shift bitwise_right_shift".split(), _SHIFTS),
     **dict.fromkeys("logical_and logical_or logical_xor".split(), _LOGIC),
-    **dict.fromkeys("copysign hypot atan2 logaddexp".split(), together(FLOATS)),
+    **dict.fromkeys("copysign hypot atan2 logaddexp nextafter".split(), together(FLOATS)),
     **dict.fromkeys("floor_divide remainder".split(), together(NUMBERS, -9, 9, (0.5, 5))),
     **{"divide": together(FLOATS, -4, 4, (0.5, 4)), "pow": together(FLOATS, 0.1, 4, (-3, 3))},
 }
@@ -309,7 +330,7 @@ DRAWS: dict[str, Draw] = {
     "tile": _with(lambda g, x: ([one_of(g, [2, (2, 1), (1, 3, 2)])], {})),
     "unstack": _with(lambda g, x: ([], {"axis": _axis(g, x.ndim)})),
     "diff": _with(lambda g, x: ([], {"axis": x.shape.index(max(x.shape)), "n": int(max(x.shape) > 1)})),
-    "result_type": together(NUMBERS),
+    **{"result_type": together(NUMBERS), "can_cast": _can_cast},
     **{"full_like": _like(1), "ones_like": _like(), "zeros_like": _like()},
     "empty_like": lambda g: Call([values(g, "f4", shape(g))], tolerance=np.inf),
     "meshgrid": lambda g: Call([values(g, "f4", (n,)) for n in (2, 3)], {"indexing": one_of(g, ["xy", "ij"])}),

@@ -1,8 +1,9 @@
 """Kernels from Python: functions of typed handles, as in NumPy, and a kernel of the notation as the result.
 
 A handle has an element type and a shape; nothing is computed before the kernel runs. Functions check types and shapes
-and raise `pdojo.UsageError`. Shapes broadcast as in NumPy; element types do not mix, and a number takes the element
-type of the array that it is combined with. Views (slices, transposes, reshapes, windows) cost no memory.
+and raise `pdojo.UsageError`. Shapes broadcast as in NumPy. Operators and NumPy's functions convert arrays to a common
+element type; a number takes the element type of the array beside it. Views (slices, transposes, reshapes, windows)
+cost no memory.
 
 >>> import pdojo
 >>> from pdojo import build

@@ -21,7 +21,16 @@ from pdojo.build.extents import axes_of, broadcast_shape, check_shape, shown
 from pdojo.build.graph import Computed, Definition, Operand, Read, Write, entries_in, identity, within
 from pdojo.build.like_numpy.methods import Methods
 from pdojo.build.like_numpy.table import called
-from pdojo.build.numbers import Scalar, cast_number, check_dtype, is_unsigned, number, storage_of
+from pdojo.build.numbers import (
+    Scalar,
+    cast_number,
+    check_dtype,
+    common_type,
+    is_unsigned,
+    is_within,
+    number,
+    storage_of,
+)
 from pdojo.build.plain import array_of, number_of
 from pdojo.build.sizes import Open, OpenExtent, expression_of, greatest, is_at_most
 from pdojo.build.slicing import Outer, Places, Selected, known_places, selected
@@ -45,6 +54,7 @@ _UNSIGNED_NAMES = {
 }
 """Functions by their names for signed numbers, and their names for unsigned ones."""
 _SIGNS = {"floor_divide": "//", "remainder": "%"}
+"""Operators of Python whose functions have other names."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,7 +134,7 @@ class Array(Methods):
 
     def by_sign(self, sign: str, *operands: Any) -> Array:
         """The function of an operator. Raises UsageError for element types that the operator does not take."""
-        operands = tuple(with_numbers(*operands))
+        operands = tuple(promoted(f"'{_SIGNS.get(sign, sign)}'", *operands))
         first = next(x for x in operands if isinstance(x, Array))
         if first.dtype == "i1" and sign in ("+", "-", "*", "floor_divide", "remainder"):
             raise UsageError(f"'{_SIGNS.get(sign, sign)}' does not take i1; use & | ^, or build.cast to a number")
@@ -138,10 +148,10 @@ class Array(Methods):
         return map("^", self, (1 << int(self.dtype[1:])) - 1 if self.is_unsigned else -1)
 
     def __pow__(self, other: Like) -> Array:
-        return power(*with_numbers(self, other))
+        return power(*promoted("'**'", self, other))
 
     def __rpow__(self, other: Scalar) -> Array:
-        return power(*with_numbers(other, self))
+        return power(*promoted("'**'", other, self))
 
 
 Like: TypeAlias = Array | Scalar
@@ -271,11 +281,15 @@ def _selected(item: Item) -> list[Selected]:
     return [int(item) if isinstance(item, np.integer) else item]
 
 
-def with_numbers(*operands: Any) -> list[Any]:
-    """The operands: NumPy's arrays as handles, and those of type i1 as 0 and 1 of the first other type."""
+def promoted(function: str, *operands: Any) -> list[Any]:
+    """The operands in their common element type; NumPy's arrays become handles, and numbers stay numbers.
+
+    Raises UsageError, which cites `function`, if there is no such type.
+    """
     given = [x if array_of(x) is None else called("asarray", (x,), {}) for x in operands]
-    kinds = [x.dtype for x in given if isinstance(x, Array) and x.dtype != "i1"]
-    return [cast(x, kinds[0]) if kinds and isinstance(x, Array) and x.dtype == "i1" else x for x in given]
+    kinds = [x.dtype for x in given if isinstance(x, Array)]
+    kind = common_type(function, kinds) if kinds else ""
+    return [cast(x, kind) if isinstance(x, Array) else x for x in given]
 
 
 def map(function: str, *operands: Like, **parameters: Like | None) -> Array:
@@ -413,6 +427,8 @@ def cast(x: Array, dtype: str) -> Array:
     storage = storage_of(kind)
     if x.storage == storage:
         return Array(kind, x.shape, x.operand)
+    if isinstance(x.operand, Index) and is_within(x.dtype, kind):
+        return Array(kind, x.shape, Index(x.operand.expression, storage))
     if x.dtype in WIDE and kind in WIDE:
         return cast(wide(x), kind)
     unsigned = is_unsigned(kind if is_float(x.dtype) else x.dtype)

@@ -11,7 +11,7 @@ from pdojo.build.contractions import matmul
 from pdojo.build.elementwise import exp, where
 from pdojo.build.extents import shown
 from pdojo.build.pieces import concatenate, split, stack
-from pdojo.build.policy import rounded_once
+from pdojo.build.policy import of_one_type, rounded_once
 from pdojo.build.reductions import sum
 from pdojo.build.shapes import expand_dims, reshape, transpose
 from pdojo.build.softmax import causal_softmax, masked, safe_softmax, safe_softmax_and_logarithms, softmax
@@ -77,6 +77,7 @@ def attention_with_statistics(
 
 
 @rounded_once
+@of_one_type
 def attention_gradient(
     q: Array,
     k: Array,
@@ -110,6 +111,7 @@ def _grouped(x: Array, heads: int) -> Array:
 
 
 @rounded_once
+@of_one_type
 def rotary_embedding(x: Array, cos: Array, sin: Array, *, interleaved: bool = False) -> Array:
     """The rotation of pairs of the first elements of the last axis by angles; the rest stays.
 

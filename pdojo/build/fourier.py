@@ -7,7 +7,7 @@ import numpy as np
 from pdojo.build.array import Array
 from pdojo.build.contractions import contract
 from pdojo.build.pieces import pad, stack
-from pdojo.build.policy import rounded_once
+from pdojo.build.policy import of_one_type, rounded_once
 from pdojo.build.shapes import expand_dims, transpose, windows
 from pdojo.build.tables import Constants
 from pdojo.errors import UsageError
@@ -49,6 +49,7 @@ def fourier(
 
 
 @rounded_once
+@of_one_type
 def short_time_fourier(
     x: Array, size: int, step: int, window: Array | None = None, *, constants: Constants, onesided: bool = True
 ) -> Array:

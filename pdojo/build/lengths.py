@@ -8,7 +8,7 @@ from math import prod as product
 from pdojo.build.array import Array, cast, map, power
 from pdojo.build.elementwise import where
 from pdojo.build.extents import axes_of
-from pdojo.build.policy import rounded_once
+from pdojo.build.policy import of_one_type, rounded_once
 from pdojo.build.reductions import Axes, max, min, sum
 
 
@@ -44,6 +44,7 @@ def normalize(x: Array, order: float = 2, axis: Axes = -1) -> Array:
 
 
 @rounded_once
+@of_one_type
 def distance(x: Array, y: Array, order: float = 2, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """The `norm` of the difference along `axis`.
 
@@ -55,6 +56,7 @@ def distance(x: Array, y: Array, order: float = 2, axis: Axes = None, *, keepdim
 
 
 @rounded_once
+@of_one_type
 def distances(x: Array, y: Array, order: float = 2) -> Array:
     """The `norm` of the difference of each pair of rows: [..., M, N] of `x` [..., M, K] and `y` [..., N, K].
 

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from pdojo.build.array import Array, cast, constant, iota, map
 from pdojo.build.elementwise import clip, exp, log, maximum, where
 from pdojo.build.extents import axes_of, broadcast_shape, shown
-from pdojo.build.policy import rounded_once
+from pdojo.build.policy import of_one_type, rounded_once
 from pdojo.build.reductions import MOST_I32, max, mean, sum
 from pdojo.build.shapes import expand_dims, reshape
 from pdojo.dialect.element_types import is_float
@@ -90,6 +90,7 @@ def negative_likelihood(
 
 
 @rounded_once
+@of_one_type
 def negative_likelihood_gradient(
     gradient: Array,
     x: Array,
@@ -120,6 +121,7 @@ def _by_class(weights: Array | None, x: Array, axis: int) -> Array | None:
 
 
 @rounded_once
+@of_one_type
 def mse_loss(x: Array, y: Array, *, reduction: Over = "mean") -> Array:
     """The squared differences.
 
@@ -132,6 +134,7 @@ def mse_loss(x: Array, y: Array, *, reduction: Over = "mean") -> Array:
 
 
 @rounded_once
+@of_one_type
 def huber_loss(x: Array, y: Array, delta: float = 1.0, *, reduction: Over = "mean") -> Array:
     """`d^2 / 2` for differences d up to `delta`, `delta (|d| - delta / 2)` beyond.
 
@@ -144,6 +147,7 @@ def huber_loss(x: Array, y: Array, delta: float = 1.0, *, reduction: Over = "mea
 
 
 @rounded_once
+@of_one_type
 def binary_cross_entropy(x: Array, y: Array, *, reduction: Over = "mean") -> Array:
     """`-y log(sigmoid(x)) - (1 - y) log(1 - sigmoid(x))` of scores `x`, computed stably.
 
@@ -166,6 +170,7 @@ def _check_shapes(x: Array, y: Array) -> None:
 
 
 @rounded_once
+@of_one_type
 def soft_margin_gradient(x: Array, y: Array, gradient: Array, *, reduction: Over = "mean") -> Array:
     """The gradient of the scores `x` of `log(1 + exp(-y x))`, without the difference `1 - sigmoid(y x)`."""
     slopes = -y * map("sigmoid", -(y * x))

@@ -11,7 +11,7 @@ from math import prod
 from pdojo.build.array import Array, cast, map, power
 from pdojo.build.extents import axes_of, shown
 from pdojo.build.pieces import pad
-from pdojo.build.policy import rounded_once
+from pdojo.build.policy import of_one_type, rounded_once
 from pdojo.build.reductions import mean, sum
 from pdojo.build.shapes import reshape, transpose, windows
 from pdojo.errors import UsageError
@@ -60,6 +60,7 @@ def layer_norm_with_statistics(
 
 
 @rounded_once
+@of_one_type
 def layer_norm_gradient(
     x: Array,
     gradient: Array,

@@ -5,6 +5,7 @@ Unsigned integers are signless in memory.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -40,6 +41,44 @@ def storage_of(dtype: str) -> str:
 def is_unsigned(dtype: str) -> bool:
     """Whether integers of this type of handles are never negative; true for `i1`."""
     return dtype in UNSIGNED or dtype == "i1"
+
+
+def common_type(function: str, dtypes: Iterable[str]) -> str:
+    """The element type of arrays together: that of the array API standard, in which `i1` is 0 and 1 of another type.
+
+    f16 and bf16 together make f32, as in ml_dtypes. Raises UsageError, which cites `function`, for integers beside
+    floating-point numbers and signed integers beside u64.
+
+    Source: array API standard 2024.12, "Type Promotion Rules".
+    """
+    kinds = [kind for kind in dict.fromkeys(dtypes) if kind != "i1"]
+    floats = [kind for kind in kinds if is_float(kind)]
+    whole = [kind for kind in kinds if not is_float(kind)]
+    if floats:
+        widest = max(map(_bits, floats))
+        found = floats[0] if len(floats) == 1 else f"f{max(widest, 32)}"
+        if whole:
+            raise UsageError(f"{function} takes no {whole[0]} beside {floats[0]}; use x.astype('{found}')")
+        return found
+    signed = [kind for kind in whole if not is_unsigned(kind)]
+    unsigned = [kind for kind in whole if is_unsigned(kind)]
+    if not signed or not unsigned:
+        return max(whole, key=_bits, default="i1")
+    bits = max(*map(_bits, signed), *(2 * _bits(kind) for kind in unsigned))
+    if bits > 64:
+        raise UsageError(f"{function} takes no {signed[0]} beside u64; use x.astype('i64')")
+    return f"i{bits}"
+
+
+def is_within(dtype: str, kind: str) -> bool:
+    """Whether a wider integer type has all numbers of an integer type."""
+    if is_float(dtype) or is_float(kind) or "i1" in (dtype, kind):
+        return False
+    return _bits(dtype) < _bits(kind) and (is_unsigned(dtype) or not is_unsigned(kind))
+
+
+def _bits(dtype: str) -> int:
+    return int(dtype.lstrip("biuf"))
 
 
 def number(value: Scalar, dtype: str) -> Constant:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pdojo.build.array import Array, constant, power
 from pdojo.build.elementwise import sqrt, where
+from pdojo.build.policy import of_one_type
 
 
+@of_one_type
 def decayed_rate(rate: Array, time: Array, decay: float) -> Array:
     """The rate of step `time`."""
     return rate / (time * decay + 1)
 
 
+@of_one_type
 def adagrad(x: Array, gradient: Array, squares: Array, *, rate: Array, eps: float, penalty: float) -> list[Array]:
     """The new tensor, and the sum of squared gradients; `penalty` is the factor of the tensor in its gradient."""
     g = x * penalty + gradient
@@ -18,12 +21,14 @@ def adagrad(x: Array, gradient: Array, squares: Array, *, rate: Array, eps: floa
     return [x - rate * g / (sqrt(total) + eps), total]
 
 
+@of_one_type
 def corrected_rate(rate: Array, time: Array, alpha: float, beta: float) -> Array:
     """The rate of step `time` of `adam`: from step 1 on, it corrects the means for their start at 0."""
     grown = rate * sqrt(1 - power(beta, time)) / (1 - power(alpha, time))
     return where(time > 0, grown, rate)
 
 
+@of_one_type
 def adam(
     x: Array,
     gradient: Array,
@@ -47,6 +52,7 @@ def adam(
     return [(x - rate * mean / (sqrt(squares) + eps)) * (1 - decay), mean, squares]
 
 
+@of_one_type
 def momentum(
     x: Array,
     gradient: Array,

@@ -59,6 +59,21 @@ def calls_wide(function: _F) -> _F:
     return function
 
 
+def of_one_type(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A function whose floating-point arrays have one element type; the wrapper raises UsageError for several."""
+
+    @wraps(function)
+    def check(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        kinds: dict[str, None] = {}
+        replaced((args, kwargs), Array, lambda x: kinds.setdefault(x.dtype) if x.is_float else None)
+        if len(kinds) > 1:
+            title = function.__name__
+            raise UsageError(f"'{title}' takes arrays of one element type, not {' and '.join(kinds)}; use build.cast")
+        return function(*args, **kwargs)
+
+    return check
+
+
 def _widened(value: Any) -> Any:
     """An argument, with arrays of f16 and bf16 in f32."""
     return replaced(value, Array, wide)

@@ -14,6 +14,7 @@ from pdojo.build.contractions import conv, ends_of, matmul, with_bias
 from pdojo.build.elementwise import bitcast, clip, maximum, minimum, where
 from pdojo.build.extents import broadcast_shape, shown
 from pdojo.build.pieces import pad
+from pdojo.build.policy import of_one_type
 from pdojo.build.reductions import max, min, sum
 from pdojo.build.shapes import reshape
 from pdojo.dialect.element_types import wide_type
@@ -168,6 +169,7 @@ def integer_conv(
     return with_bias(found, bias)
 
 
+@of_one_type
 def quantised_matmul(
     a: Array,
     a_scale: Array,
@@ -187,6 +189,7 @@ def quantised_matmul(
     return requantize(sums, factor, scale, zero, zero.dtype, wide_type(factor.dtype))
 
 
+@of_one_type
 def quantised_conv(
     x: Array,
     x_scale: Array,

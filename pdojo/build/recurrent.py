@@ -12,7 +12,7 @@ from pdojo.build.array import Array, constant, iota
 from pdojo.build.contractions import contract, matmul
 from pdojo.build.elementwise import clip, exp, tanh, where
 from pdojo.build.pieces import concatenate, split
-from pdojo.build.policy import rounded_once
+from pdojo.build.policy import of_one_type, rounded_once
 from pdojo.build.scans import scan
 from pdojo.build.shapes import expand_dims, flip, reshape, transpose
 
@@ -183,6 +183,7 @@ _KINDS: Mapping[str, tuple[str, tuple[Function, ...], int]] = {
 
 
 @rounded_once
+@of_one_type
 def recurrent_layer(
     x: Array,
     w: Array,
@@ -214,6 +215,7 @@ def recurrent_layer(
 
 
 @rounded_once
+@of_one_type
 def linear_attention_network(
     queries: Array,
     keys: Array,

@@ -18,7 +18,7 @@ from pdojo.build.array import Array, cast, constant, iota, map, wide
 from pdojo.build.contractions import contract
 from pdojo.build.elementwise import clip, maximum, minimum, where
 from pdojo.build.graph import Computed
-from pdojo.build.policy import rounded_once
+from pdojo.build.policy import of_one_type, rounded_once
 from pdojo.build.reductions import max, mean, reduce
 from pdojo.build.shapes import expand_dims, reshape, transpose
 from pdojo.build.tables import Constants
@@ -146,6 +146,7 @@ def affine_grid(theta: Array, size: Sequence[int], *, constants: Constants, corn
 
 
 @rounded_once
+@of_one_type
 def deform_conv(
     x: Array,
     weights: Array,

@@ -9,7 +9,7 @@ from pdojo.build.array import Array, broadcast_to, cast, constant, define, iota
 from pdojo.build.elementwise import exp, log, where
 from pdojo.build.extents import axes_of, shown
 from pdojo.build.graph import Computed, Write, identity
-from pdojo.build.policy import rounded_once
+from pdojo.build.policy import of_one_type, rounded_once
 from pdojo.build.reductions import Axes, argmax, log_sum, max, reduced, sum
 from pdojo.build.shapes import squeeze
 from pdojo.build.sizes import greatest
@@ -33,6 +33,7 @@ def softmax(x: Array, axis: int = -1, *, mask: Array | None = None) -> Array:
 
 
 @rounded_once
+@of_one_type
 def softmax_gradient(y: Array, gradient: Array, axis: int = -1) -> Array:
     """The gradient of the operand of `softmax`, from its result `y` and the gradient of that."""
     product = gradient * y
@@ -40,6 +41,7 @@ def softmax_gradient(y: Array, gradient: Array, axis: int = -1) -> Array:
 
 
 @rounded_once
+@of_one_type
 def log_softmax_gradient(y: Array, gradient: Array, axis: int = -1) -> Array:
     """The gradient of the operand of `log_softmax`, from its result `y` and the gradient of that."""
     return gradient - exp(y) * sum(gradient, axis, keepdims=True)

@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from math import pi
 from typing import Any
 
+import numpy as np
+
 from pdojo.build import elementwise
-from pdojo.build.array import Array, Like, broadcast_to, cast, constant, map, power, with_numbers
+from pdojo.build.array import Array, Like, broadcast_to, cast, constant, map, power, promoted
+from pdojo.build.bits import next_after
 from pdojo.build.extents import broadcast_shape
 from pdojo.build.like_numpy.constants import as_float, element_type, of, operand_of
 from pdojo.build.like_numpy.table import FUNCTIONS
@@ -19,7 +22,7 @@ from pdojo.errors import UsageError
 
 def _named(function: str, **parameters: Any) -> Callable[..., Array]:
     """A function of elements by its name in pdojo."""
-    return lambda *operands: map(function, *with_numbers(*operands), **parameters)
+    return lambda *operands: map(function, *operands, **parameters)
 
 
 def _of_floats(function: str) -> Callable[[Array], Array]:
@@ -43,6 +46,10 @@ def _is_finite(x: Array) -> Array:
 def _heaviside(x: Array, middle: Like) -> Array:
     halves = elementwise.where(x == 0, middle, cast(x > 0, x.dtype))
     return elementwise.where(map("is_nan", x), x, halves)
+
+
+def _next_after(x: Like, y: Like) -> Array:
+    return next_after(*_alike("nextafter", x, y))
 
 
 def _operator(name: str) -> Callable[..., Any]:
@@ -76,10 +83,11 @@ _TOGETHER: dict[str, Callable[..., Any]] = {
     **{name: _operator(sign) for name, sign in _OPERATORS.items()},
     **{name: _named(name) for name in ("fmax", "fmin", "hypot", "copysign", "logaddexp")},
     **{"maximum": _named("max"), "minimum": _named("min"), "fmod": _named("rem"), "arctan2": _named("atan2")},
-    **{"power": power, "divmod": divmod, "heaviside": _heaviside},
-    **{"logical_and": _logical("&"), "logical_or": _logical("|"), "logical_xor": _logical("^")},
+    **{"power": power, "divmod": divmod, "heaviside": _heaviside, "nextafter": _next_after},
 }
-"""Ufuncs of two operands."""
+"""Ufuncs of two operands of one element type."""
+_LOGICAL = {f"logical_{name}": _logical(sign) for name, sign in (("and", "&"), ("or", "|"), ("xor", "^"))}
+"""Ufuncs of two operands of any types."""
 _ALONE: dict[str, Callable[..., Any]] = {
     **{"negative": operator.neg, "positive": operator.pos, "absolute": abs, "fabs": abs, "invert": operator.inv},
     **{name: _named(name) for name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "tanh")},
@@ -104,7 +112,7 @@ def _ufunc(name: str, function: Callable[..., Any], count: int) -> Callable[...,
         if len(operands) != count:
             raise UsageError(f"np.{name} takes {count} operand{'s' * (count != 1)}, not {len(operands)}")
         given = [x if isinstance(x, Array) else number_of(x) for x in (operand_of(each) for each in operands)]
-        return function(*given)
+        return function(*(given if name in _LOGICAL else promoted(f"'np.{name}'", *given)))
 
     return call
 
@@ -130,6 +138,14 @@ def _fill(table: Mapping[str, Callable[..., Any]], count: int) -> None:
 
 _fill(_ALONE, 1)
 _fill(_TOGETHER, 2)
+_fill(_LOGICAL, 2)
+
+
+def _alike(name: str, *operands: Like) -> list[Array]:
+    """The operands as arrays of their common element type, which is that of NumPy's numbers if none is an array."""
+    given = promoted(f"'np.{name}'", *operands)
+    kinds = [x.dtype for x in given if isinstance(x, Array)] or [element_type(np.result_type(*given))]
+    return [x if isinstance(x, Array) else constant(x, kinds[0]) for x in given]
 
 
 @of("astype")
@@ -141,20 +157,16 @@ def astype(x: Array, dtype: Any) -> Array:
 @of("where")
 def where(condition: Array, x: Like, y: Like) -> Array:
     """The elements of `x` where the condition is not 0, those of `y` elsewhere."""
-    one, other = with_numbers(x, y)
-    if not isinstance(one, Array) and not isinstance(other, Array):
-        kind = element_type(type(number_of(one) + number_of(other)))
-        one = constant(one, kind)
-    return elementwise.where(cast(condition, "i1"), one, other)
+    return elementwise.where(cast(condition, "i1"), *_alike("where", x, y))
 
 
 @of("select")
 def select(condlist: Sequence[Array], choicelist: Sequence[Like], default: Like = 0) -> Array:
     """The elements of the first choice whose condition holds."""
-    found = default
-    for condition, choice in zip(condlist[::-1], choicelist[::-1], strict=True):
+    found, *choices = _alike("select", default, *choicelist)
+    for condition, choice in zip(condlist[::-1], choices[::-1], strict=True):
         found = where(condition, choice, found)
-    return broadcast_to(found, found.shape) if isinstance(found, Array) else constant(found, "f64")
+    return found
 
 
 @of("clip")
@@ -167,9 +179,9 @@ def clip(
     max: Like | None = None,
 ) -> Array:
     """The elements, but at least a minimum and at most a maximum."""
-    lower, upper = min if a_min is None else a_min, max if a_max is None else a_max
-    bounds = [each.shape for each in (lower, upper) if isinstance(each, Array)]
-    return elementwise.clip(broadcast_to(a, broadcast_shape(a.shape, *bounds)), lower, upper)
+    x, *limits = promoted("'np.clip'", a, min if a_min is None else a_min, max if a_max is None else a_max)
+    shape = broadcast_shape(*(each.shape for each in (x, *limits) if isinstance(each, Array)))
+    return elementwise.clip(broadcast_to(x, shape), *limits)
 
 
 @of("round", "around")
@@ -197,19 +209,8 @@ def sinc(x: Array) -> Array:
 @of("isclose")
 def isclose(a: Like, b: Like, rtol: float = 1e-5, atol: float = 1e-8) -> Array:
     """Whether `|a - b| <= atol + rtol |b|`; equal infinities are close, NaN is not."""
-    one, other = with_numbers(a, b)
-    if not isinstance(one, Array):
-        one = constant(one, other.dtype if isinstance(other, Array) else "f64")
-    near = abs(as_float(one) - _float(other)) <= atol + rtol * abs(_float(other))
-    return (one == other) | (near & _is_finite_like(other))
-
-
-def _float(x: Like) -> Any:
-    return as_float(x) if isinstance(x, Array) else x
-
-
-def _is_finite_like(x: Like) -> Like:
-    return _is_finite(x) if isinstance(x, Array) else abs(x) < float("inf")
+    one, other = _alike("isclose", *(as_float(x) if isinstance(x, Array) else x for x in (a, b)))
+    return (one == other) | ((abs(one - other) <= atol + rtol * abs(other)) & _is_finite(other))
 
 
 @of("allclose")

@@ -7,7 +7,7 @@ from string import ascii_letters
 from typing import Any
 
 from pdojo.build import contractions, tables
-from pdojo.build.array import Array, Like, cast, constant, iota, with_numbers
+from pdojo.build.array import Array, Like, cast, constant, iota, promoted
 from pdojo.build.contractions import contract
 from pdojo.build.extents import axes_of, shown
 from pdojo.build.indexing import triangle
@@ -26,18 +26,15 @@ def einsum(subscripts: str, *operands: Array, dtype: Any = None, optimize: Any =
     if "->" not in text:
         kept = sorted(c for c in set(text) if c.isalpha() and text.count(c) == 1)
         text = f"{text}->{'...' * ('...' in text)}{''.join(kept)}"
-    return contract(text, *_factors(operands), dtype=None if dtype is None else element_type(dtype))
-
-
-def _factors(operands: Sequence[Array]) -> list[Array]:
-    return [x for x in with_numbers(*operands) if isinstance(x, Array)]
+    if dtype is not None:
+        return contract(text, *operands, dtype=element_type(dtype))
+    return contract(text, *promoted("'np.einsum'", *operands))
 
 
 @of("matmul", "linalg.matmul")
 def matmul(x1: Array, x2: Array) -> Array:
     """The product of the last two axes; axes before them broadcast, and vectors are rows or columns."""
-    one, other = _factors((x1, x2))
-    return contractions.matmul(one, other)
+    return contractions.matmul(*promoted("'np.matmul'", x1, x2))
 
 
 @of("tensordot", "linalg.tensordot")
@@ -79,8 +76,7 @@ def inner(a: Array, b: Array) -> Array:
 @of("outer", "linalg.outer")
 def outer(a: Array, b: Array) -> Array:
     """The products of all elements of one array and all of another."""
-    one, other = _factors((a, b))
-    return reshape(one, (one.size, 1)) * reshape(other, (1, other.size))
+    return reshape(a, (a.size, 1)) * reshape(b, (1, b.size))
 
 
 @of("vdot")

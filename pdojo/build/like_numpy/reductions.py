@@ -10,7 +10,7 @@ from math import inf
 from typing import Any
 
 from pdojo.build import elementwise, lengths, reductions
-from pdojo.build.array import Array, broadcast_to, cast, constant, map
+from pdojo.build.array import Array, broadcast_to, cast, constant, map, promoted
 from pdojo.build.extents import axes_of
 from pdojo.build.like_numpy.constants import as_float, element_type, of
 from pdojo.build.pieces import concatenate
@@ -34,32 +34,24 @@ def _kept(x: Array, where: Array | bool, other: float) -> Array:
     return elementwise.where(broadcast_to(cast(condition, "i1"), x.shape), x, other)
 
 
-@of("sum")
-def sum(
-    a: Array,
-    axis: Axes = None,
-    dtype: Any = None,
-    *,
-    keepdims: bool = False,
-    initial: float | None = None,
-    where: Array | bool = True,
-) -> Array:
-    """The sum along `axis`."""
-    return reduce("+", _kept(_summing(a, dtype), where, 0), axis, keepdims=keepdims, initial=initial)
+def _total(accumulation: str, neutral: int) -> Callable[..., Array]:
+    def total(
+        a: Array,
+        axis: Axes = None,
+        dtype: Any = None,
+        *,
+        keepdims: bool = False,
+        initial: float | None = None,
+        where: Array | bool = True,
+    ) -> Array:
+        return reduce(accumulation, _kept(_summing(a, dtype), where, neutral), axis, keepdims=keepdims, initial=initial)
+
+    return total
 
 
-@of("prod")
-def prod(
-    a: Array,
-    axis: Axes = None,
-    dtype: Any = None,
-    *,
-    keepdims: bool = False,
-    initial: float | None = None,
-    where: Array | bool = True,
-) -> Array:
-    """The product along `axis`."""
-    return reduce("*", _kept(_summing(a, dtype), where, 1), axis, keepdims=keepdims, initial=initial)
+sum, prod = _total("+", 0), _total("*", 1)
+of("sum")(sum)
+of("prod")(prod)
 
 
 def _extreme(name: str) -> Callable[..., Array]:
@@ -246,7 +238,7 @@ def diff(
     ends = [each if each is None or isinstance(each, Array) else constant(each, a.dtype) for each in (prepend, append)]
     edge = [*a.shape[:place], 1, *a.shape[place + 1 :]]
     first, last = ([] if each is None else [each if each.rank else broadcast_to(each, edge)] for each in ends)
-    x = concatenate([*first, a, *last], place)
+    x = concatenate(promoted("'np.diff'", *first, a, *last), place)
     for _ in range(n):
         lead = [slice(None)] * place
         later, earlier = x[(*lead, slice(1, None))], x[(*lead, slice(None, -1))]

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pdojo.build import indexing, pieces, shapes
-from pdojo.build.array import Array, cast, constant, with_numbers
+from pdojo.build.array import Array, cast, constant, promoted
 from pdojo.build.extents import axes_of, broadcast_shape, shown
 from pdojo.build.like_numpy.constants import element_type, of
 from pdojo.build.sizes import Open
@@ -156,8 +156,7 @@ def atleast_3d(*arys: Array) -> Any:
 @of("concatenate")
 def concatenate(arrays: Sequence[Array], axis: int | None = 0, *, dtype: Any = None) -> Array:
     """The arrays one after the other along `axis`; all elements in order for None."""
-    kind = None if dtype is None else element_type(dtype)
-    parts = [x if kind is None else cast(x, kind) for x in with_numbers(*arrays) if isinstance(x, Array)]
+    parts = promoted("'np.concatenate'", *arrays) if dtype is None else [cast(x, element_type(dtype)) for x in arrays]
     if axis is None:
         return pieces.concatenate([ravel(x) for x in parts], 0)
     return pieces.concatenate(parts, axis)
@@ -166,7 +165,7 @@ def concatenate(arrays: Sequence[Array], axis: int | None = 0, *, dtype: Any = N
 @of("stack")
 def stack(arrays: Sequence[Array], axis: int = 0) -> Array:
     """The arrays along a new axis."""
-    return pieces.stack([x for x in with_numbers(*arrays) if isinstance(x, Array)], axis)
+    return pieces.stack(promoted("'np.stack'", *arrays), axis)
 
 
 @of("vstack")
@@ -437,14 +436,3 @@ def ndim(a: Array) -> int:
 def size(a: Array, axis: int | None = None) -> int:
     """The number of elements, or the extent of an axis."""
     return a.size if axis is None else a.shape[axes_of(axis, a.rank)[0]]
-
-
-@of("result_type")
-def result_type(*arrays_and_dtypes: Any) -> str:
-    """The element type of the arrays together. Raises UsageError if they do not mix."""
-    kinds = [x.dtype if isinstance(x, Array) else None if isinstance(x, int | float) else element_type(x)
-             for x in arrays_and_dtypes]  # fmt: skip
-    known = list(dict.fromkeys(kind for kind in kinds if kind not in (None, "i1"))) or ["i1"]
-    if len(known) > 1:
-        raise UsageError(f"element types do not mix: {' and '.join(map(str, known))}; use x.astype")
-    return str(known[0])

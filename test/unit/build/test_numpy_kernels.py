@@ -232,6 +232,73 @@ def inside(x: Any, y: Any) -> Any:
     return ((x > 0) & ~(y >= 0.5) | np.isclose(x, y)).any(axis=0)
 
 
+@of("f32 6 6", "f64 6", "f64 6")
+def residual(a: Any, x: Any, b: Any) -> Any:
+    r = b - a @ x
+    return np.sqrt((r**2).mean())
+
+
+@of("f32 50")
+def centred_in_double(x: Any) -> Any:
+    return x - x.sum(dtype=np.float64) / len(x)
+
+
+@of("f32 4 10", "f64 10")
+def weighted_average(x: Any, weights: Any) -> Any:
+    return np.average(x, axis=1, weights=weights**2)
+
+
+@of("f16 5 6", "f32 6 3", "f64 3")
+def layer_of_three_precisions(x: Any, w: Any, b: Any) -> Any:
+    return np.maximum(x @ w + b, 0)
+
+
+@of("f32 8", "f64 8")
+def replaced_by_better(rough: Any, exact: Any) -> Any:
+    near = abs(rough - exact) < 0.5
+    return (near * exact + ~near * rough).clip(-2, 2)
+
+
+@of("f32 20")
+def cubic(x: Any) -> Any:
+    return ((np.array([2.0]) * x - 3) * x + np.float32(0.25)) * x
+
+
+@of("i32 5", "i64 7")
+def flat_indices(rows: Any, columns: Any) -> Any:
+    return (rows[:, None] % 9) * 7 + columns
+
+
+@of("i64 12", "i32 12")
+def hours(seconds: Any, offsets: Any) -> Any:
+    return (seconds * 86399 + offsets * 60) // 3600 % 24
+
+
+@of("i32 3 6", "i64 3")
+def running_totals(counts: Any, start: Any) -> Any:
+    return np.concatenate([start[:, None], start[:, None] + np.cumsum(counts, axis=1)], axis=1)
+
+
+@of("u8 6 7", "u8 6 7", "i8 7")
+def image_difference(one: Any, other: Any, bias: Any) -> Any:
+    return np.abs(one.astype(np.int16) - other) + bias
+
+
+@of("u8 16", "u32 16")
+def hashed(data: Any, state: Any) -> Any:
+    return (state ^ data) * np.arange(16, dtype=np.uint16) % 65521
+
+
+@of("i32 4 9", "i64 4 9", "i16 9")
+def greatest_of_three(a: Any, b: Any, c: Any) -> Any:
+    return np.maximum(np.maximum(a, b), c).max(axis=0) - np.minimum(b, c).min()
+
+
+@of("i32 4 9", "i64 9")
+def places_in_row(values: Any, row: Any) -> Any:
+    return (row < values[..., None]).sum(axis=-1) + (values == row)
+
+
 def arrays_of(texts: tuple[str, ...]) -> tuple[list[build.Array], list[Values]]:
     """Handles and random arrays of texts such as `f32 4 8`."""
     handles: list[build.Array] = []
