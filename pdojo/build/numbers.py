@@ -46,7 +46,7 @@ def is_unsigned(dtype: str) -> bool:
 def common_type(function: str, dtypes: Iterable[str]) -> str:
     """The element type of arrays together: that of the array API standard, in which `i1` is 0 and 1 of another type.
 
-    f16 and bf16 together make f32, as in ml_dtypes. Raises UsageError, which cites `function`, for integers beside
+    f16 and bf16 together make f32, as in PyTorch. Raises UsageError, which cites `function`, for integers beside
     floating-point numbers and signed integers beside u64.
 
     Source: array API standard 2024.12, "Type Promotion Rules".

@@ -100,6 +100,14 @@ CONTRADICTIONS: dict[str, tuple[ModelProto, str]] = {
         model_of(node("ScatterElements", "x i u"), {"x": [2, 3], "u": [2, 1]}, {"i": np.zeros((2, 3), int)}),
         "do not fit indices",
     ),
+    **{
+        f"types of {name}": (model_of(node(name, "x y"), {"x": [2, 2]}, {"y": np.arange(4.0).reshape(2, 2)}), "type")
+        for name in ("Add", "Less", "MatMul", "PRelu")
+    },
+    "types of pieces": (
+        model_of(node("Concat", "x y", axis=0), {"x": [2, 2]}, {"y": np.arange(4.0).reshape(2, 2)}),
+        "inconsistent type",
+    ),
     "an array without axes": (model_of(node("GatherElements", "x i"), {"x": []}, {"i": 0}), ""),
     "recurrent weights": (model_of(node("GRU", "x w w"), {"x": [2, 1, 3], "w": [1, 6, 3]}), "shape"),
     "recurrent ranks": (model_of(node("GRU", "x x x"), {"x": []}), ""),
