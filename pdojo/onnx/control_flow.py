@@ -22,8 +22,8 @@ from pdojo.onnx.steps import BranchStep, LoopStep, RefusedFrame, Scanned, Stacke
 if TYPE_CHECKING:
     from pdojo.onnx.importing import Importer
 
-_LONGEST = 1024
-"""Most iterations of a loop that is unrolled."""
+_LONGEST, _LARGEST = 1024, 4096
+"""Most iterations of a loop that is unrolled, and most nodes that they become."""
 
 
 def _attributes(proto: NodeProto, scope: Scope) -> dict[str, Any]:
@@ -124,6 +124,8 @@ def _unrolled(
     while goes_on and (most is None or number < most):
         if number == _LONGEST:
             raise Staged(named(proto), f"it has more than {_LONGEST} iterations, and no more are unrolled")
+        if number * len(body.node) > _LARGEST:
+            raise Staged(named(proto), f"its iterations are more than {_LARGEST} nodes, and no more are unrolled")
         arguments: list[Item] = [np.array(number, np.int64), np.array(True), *carried]
         condition, *results = importer.subgraph(body, scope, arguments)
         number += 1

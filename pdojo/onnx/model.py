@@ -418,9 +418,9 @@ def _declared(value: Any) -> Input:
     dtype = declared_type(tensor.elem_type, f"input '{value.name}'")
     if not tensor.HasField("shape"):
         return Input(value.name, dtype, None)
-    # PaddlePaddle writes -1 for an unknown extent, and ONNX Runtime takes any negative one for it.
+    # PaddlePaddle writes -1 or '?' for an unknown extent, and ONNX Runtime takes any negative one for it.
     extents = [
-        (d.dim_value if d.dim_value >= 0 else None) if d.HasField("dim_value") else d.dim_param or None
+        (d.dim_value if d.dim_value >= 0 else None) if d.HasField("dim_value") else d.dim_param.strip("?") or None
         for d in tensor.shape.dim
     ]
     return Input(value.name, dtype, tuple(extents))

@@ -708,3 +708,32 @@ def test_a_branch_that_does_not_fit_the_inputs_fails_when_it_is_chosen() -> None
     with pytest.raises(UsageError, match="MatMul"):
         model.interpret(np.ones((2, 3), np.float32), w, np.array(8000))
     assert "the call fails if it chooses node" in str(model.explain(np.ones((2, 4), np.float32), w, np.array(8000)))
+
+
+def test_a_loop_of_many_nodes_is_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of iterations is known, but unrolling them would take minutes."""
+    proto = model_of("""m (float[4] x) => (float[4] y, float[n, 4] z) {
+      count = Constant <value = int64 {30}> ()
+      go = Constant <value = bool {1}> ()
+      y, z = Loop (count, go, x) <body = b (int64 i, bool c, float[4] a) => (bool k, float[4] p, float[4] q) {
+        k = Identity (c)  n = Cast <to = 1> (i)  q = Add (a, n)  p = Sin (q)
+      }>
+    }""")
+    x = np.linspace(-1, 1, 4, dtype=np.float32)
+    expected = load(proto).interpret(x)
+    assert not load(proto).explain(x).steps
+    monkeypatch.setattr("pdojo.onnx.control_flow._LARGEST", 100)
+    model = load(proto)
+    for call in (model.interpret, model.compile(tune="none")):
+        for found, wanted in zip(call(x), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    assert ["more than 100 nodes" in step.reason for step in model.explain(x).steps] == [True]
+
+
+def test_extents_with_a_question_mark_are_unknown() -> None:
+    """PaddlePaddle's exporter writes them: each is one of its own."""
+    proto = model_of("m (float[a, b] x) => (float[c, d] y) { y = Relu (x) }")
+    for extent in proto.graph.input[0].type.tensor_type.shape.dim:
+        extent.dim_param = "?"
+    assert load(proto).inputs[0].shape == (None, None)
+    assert load(proto).interpret(np.ones((2, 3), np.float32)).shape == (2, 3)
