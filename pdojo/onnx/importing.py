@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, TypeVar, cast
@@ -20,6 +20,7 @@ from pdojo.onnx.control_flow import STRUCTURES
 from pdojo.onnx.definitions import defect, definition, inferred, type_of
 from pdojo.onnx.kinds import Late, array_type, in_bytes, is_foreign, kind_of_operand
 from pdojo.onnx.labels import LABELS_SINCE, ML, STRINGS, label_node
+from pdojo.onnx.leaves import Leaves
 from pdojo.onnx.lowering import CONTRADICTORY, MALFORMED, NeedsOperation, lower_by
 from pdojo.onnx.operators.extents import extents_result
 from pdojo.onnx.operators.quantisation import requantize
@@ -33,10 +34,19 @@ from pdojo.onnx.operators.registry import (
     check_room,
     lowering_of,
 )
-from pdojo.onnx.protos import array_of, attributes_of, declared_type, named, python_value, refuse, title_of
+from pdojo.onnx.protos import (
+    array_of,
+    attributes_of,
+    declared_type,
+    named,
+    names_used,
+    python_value,
+    refuse,
+    title_of,
+)
 from pdojo.onnx.regions import Step
 from pdojo.onnx.scope import Item, NeedsInputs, Scope, Staged, captured
-from pdojo.onnx.stages import Frame, inner_scope, live_nodes, result_of
+from pdojo.onnx.stages import Frame, inner_scope, live_nodes, result_of, trees_first
 from pdojo.onnx.steps import AT_RUN_TIME, RANDOM, FrameStep, NumpyStep, operands_of
 
 _T = TypeVar("_T")
@@ -69,7 +79,8 @@ def import_graph(
             scope.values[name] = importer.builder.input(name, *given)
     types = {output.name: output.type for output in model.graph.output}
     names = [output.name for output in model.graph.output]
-    live, title = live_nodes(model.graph.node, names), model.graph.name or "model"
+    live, title = trees_first(live_nodes(model.graph.node, names)), model.graph.name or "model"
+    importer.leaves = Leaves(importer, live)
     return Frame(
         title, importer.new, live, names, scope, lambda name, value: _check(name, types[name], value), importer
     )
@@ -112,6 +123,10 @@ class Importer:
     rounded: set[Tensor] = field(default_factory=set[Tensor])
     """The tensors that are computed from dequantised integers."""
     """The results of DequantizeLinear so far, by identity."""
+    leaves: Leaves = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.leaves = Leaves(self)
 
     @property
     def nodes(self) -> Sequence[Operation | Step]:
@@ -144,7 +159,12 @@ class Importer:
             self.node(node, scope)
             if any(isinstance(scope.values.get(name), Late) for name in node.output):
                 raise Staged(named(node), "the shape of its result is known only when the model runs")
+        self.settle(outputs, scope)
         return [scope.find(name) for name in outputs]
+
+    def settle(self, names: Iterable[str], scope: Scope) -> None:
+        """Let operations compute the values of these names that have none yet."""
+        self.leaves.settle(names, scope)
 
     def inline(self, proto: NodeProto, nodes: Sequence[NodeProto], names: Sequence[str], scope: Scope) -> list[Item]:
         """The results of a graph as operations; as a step of its own if it finds out shapes while it runs."""
@@ -179,6 +199,7 @@ class Importer:
             raise InvalidNode(f"{named(proto)}: there is no memory for its result: {error}") from None
         except UsageError as error:
             refuse(proto, str(error))
+        self.leaves.note(proto, results)
         if any(proto.output[len(results) :]):
             refuse(proto, f"only the first {len(results)} of its results are computed")
         for name, value in zip(proto.output, results, strict=False):
@@ -189,6 +210,10 @@ class Importer:
         """The results of a node. Raises OpenNode if they are not the same for all values of sizes."""
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         try:
+            if self._own_function(proto, domain) is None and (known := self.leaves.results(proto, scope)) is not None:
+                return known
+            if proto.op_type not in ("Shape", "Size"):
+                self.settle(names_used(proto), scope)
             if domain == "" and proto.op_type in STRUCTURES:
                 return self._structure(proto, scope)
             found = self._results(proto, domain, scope)

@@ -17,6 +17,11 @@ _UNUSED = " (unused)"
 _CLASSIFIERS = ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier")
 
 
+def is_ensemble(proto: NodeProto) -> bool:
+    """Whether a node is an ensemble of trees."""
+    return proto.domain == ML and proto.op_type.startswith("TreeEnsemble")
+
+
 def label_node(proto: NodeProto) -> NodeProto | None:
     """The node that makes strings of the numbers of labels that a classifier's kernels compute; None for integers.
 

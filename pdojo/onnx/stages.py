@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from math import prod
@@ -15,7 +15,7 @@ from pdojo.errors import UsageError
 from pdojo.model.graph import GraphBuilder, Operand, Operation, Tensor
 from pdojo.model.kept import Kept
 from pdojo.onnx.kinds import Late, array_type, kind_of, kind_of_operand
-from pdojo.onnx.labels import ML, with_unused
+from pdojo.onnx.labels import ML, is_ensemble, with_unused
 from pdojo.onnx.operators.registry import UnsupportedNode
 from pdojo.onnx.protos import array_of, declared_type, names_used, refuse
 from pdojo.onnx.regions import Engine, Part, Step, Values, parts_of, value_of
@@ -36,6 +36,10 @@ class Stage(Protocol):
         """Compute the results of a node in its scope. Raises Staged if that has to wait."""
         ...
 
+    def settle(self, names: Iterable[str], scope: Scope) -> None:
+        """Let operations compute the values of these names that have none yet."""
+        ...
+
     @property
     def nodes(self) -> Sequence[Operation | Step]:
         """The operations and steps so far."""
@@ -50,6 +54,18 @@ def live_nodes(nodes: Sequence[NodeProto], outputs: Sequence[str]) -> list[NodeP
             live.append(with_unused(node, wanted) if node.domain == ML else node)
             wanted |= names_used(node)
     return live[::-1]
+
+
+def trees_first(nodes: Sequence[NodeProto]) -> list[NodeProto]:
+    """The nodes in an order in which ensembles of trees come before what needs one that comes as early: they are
+    walked together."""
+    ranks: dict[str, int] = {}
+    keys: list[tuple[int, bool]] = []
+    for node in nodes:
+        rank, is_tree = max([ranks.get(name, 0) for name in names_used(node)], default=0), is_ensemble(node)
+        keys.append((rank, is_tree))
+        ranks.update(dict.fromkeys(node.output, rank + is_tree))
+    return [nodes[place] for place in sorted(range(len(nodes)), key=keys.__getitem__)]
 
 
 @dataclass(eq=False)
@@ -124,13 +140,14 @@ class Frame:
                     continue
             held.append(node)
             blocked.update(name for name in node.output if name)
+        read = dict.fromkeys([*self.outputs, *(name for node in held for name in sorted(names_used(node)))])
+        stage.settle(read, scope)
         if not held:
             found = tuple(scope.find(name) for name in self.outputs)
             for name, value in zip(self.outputs, found, strict=True):
                 self.check(name, value)
             ends = [tensor for _, tensor in scope.tensors(self.outputs)]
             return Program(self.title, stage, ends, found)
-        read = dict.fromkeys([*self.outputs, *(name for node in held for name in sorted(names_used(node)))])
         seen = list(scope.tensors(read))
         late = {name: tensor for name, tensor in seen if isinstance(tensor, Late)}
         rest = Rest(self, held, scope, late, asked)

@@ -51,6 +51,21 @@ class Nodes:
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.asarray(added, old.dtype)]))
 
+    @staticmethod
+    def joined(trees: Sequence[Nodes]) -> Nodes:
+        """The nodes of several ensembles, one after the other."""
+        starts = np.cumsum([0, *(len(each.mode) for each in trees[:-1])])
+        rows = list(zip(trees, starts.tolist(), strict=True))
+        return Nodes(
+            np.concatenate([each.feature for each in trees]),
+            np.concatenate([each.value for each in trees]),
+            np.concatenate([each.mode for each in trees]),
+            np.concatenate([each.yes + start for each, start in rows]),
+            np.concatenate([each.no + start for each, start in rows]),
+            np.concatenate([each.missing for each in trees]),
+            np.concatenate([each.roots + start for each, start in rows]),
+        )
+
     def append_leaf(self) -> None:
         """Add a leaf."""
         own = [len(self.mode)]
@@ -123,6 +138,8 @@ class Forest:
     """The node of each record."""
     depth: int
     trees: int
+    kind: str
+    """The element type in which features are compared."""
 
     @staticmethod
     def of(nodes: Nodes) -> Forest:
@@ -156,6 +173,7 @@ class Forest:
             node,
             depth,
             count,
+            "f64" if nodes.value.dtype == np.float64 else "f32",
         )
 
 

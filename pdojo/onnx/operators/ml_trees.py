@@ -5,7 +5,7 @@ A step is an operation of its own, since the records that it finds are indices o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -136,39 +136,37 @@ def _reordered(nodes: Nodes, weights: Weights, order: Places) -> tuple[Forest, W
     return Forest.of(nodes), weights
 
 
-def walked(node: Node, ensemble: Ensemble, finish: Finish) -> Value | tuple[Value, ...]:
+def walked(node: Node, forest: Forest, finish: Finish) -> Value | tuple[Value, ...]:
     """The results of `finish`, after the operations of all steps from the roots to the leaves."""
-    x, kind = rows_of(node), "f64" if ensemble.weights.value.dtype == np.float64 else "f32"
-    used = int(ensemble.forest.feature.max())
+    x, kind = rows_of(node), forest.kind
+    used = int(forest.feature.max())
     if used >= x.shape[1]:
         node.contradicts(f"a node compares feature {used} of samples of {x.shape[1]} features")
     if not x.size:
         node.refuse("there are no samples")
-    first = partial(_start, ensemble=ensemble, finish=finish)
+    first = partial(_start, forest=forest, finish=finish)
     if x.dtype == kind:
         return first(node)
     raise NeedsArrays(lambda given: build.cast(rows_of(given), kind), first, kept=())
 
 
-def _start(node: Node, ensemble: Ensemble, finish: Finish) -> Any:
+def _start(node: Node, forest: Forest, finish: Finish) -> Any:
     """The step from the roots."""
-    forest, count = ensemble.forest, rows_of(node).shape[0]
+    count = rows_of(node).shape[0]
     roots = build.iota((count, forest.trees), "i32", 1)
     if not forest.depth:
         return finish(node, roots)
-    raise NeedsArrays(
-        lambda given: _step(given, forest, roots), partial(_next, ensemble=ensemble, finish=finish, step=1)
-    )
+    raise NeedsArrays(lambda given: _step(given, forest, roots), partial(_next, forest=forest, finish=finish, step=1))
 
 
-def _next(node: Node, ensemble: Ensemble, finish: Finish, step: int) -> Any:
+def _next(node: Node, forest: Forest, finish: Finish, step: int) -> Any:
     """The steps from `step` on; operand 1 are the records before."""
     records = node.array(1)
-    if step == ensemble.forest.depth:
+    if step == forest.depth:
         return finish(node, records)
     raise NeedsArrays(
-        lambda given: _step(given, ensemble.forest, given.array(1)),
-        partial(_next, ensemble=ensemble, finish=finish, step=step + 1),
+        lambda given: _step(given, forest, given.array(1)),
+        partial(_next, forest=forest, finish=finish, step=step + 1),
     )
 
 
@@ -191,27 +189,52 @@ def _step(node: Node, forest: Forest, records: Array) -> Array:
     return of(forest.first, "i32") + build.cast(inside, "i32")
 
 
+Parts: TypeAlias = "tuple[Nodes, Ensemble, Finish]"
+"""The trees of a node, their weights, and its results from the records of leaves."""
+
+
 @operator("TreeEnsembleRegressor", domain=ML)
 def tree_regressor(node: Node) -> Any:
     """The sums of the leaves of all trees, and other aggregates."""
-    count, kind = node.attribute("n_targets", 1), rows_of(node).dtype
-    weights, base = weights_of(node, "target", count, kind)
-    check_count(node, "base_values", base.size, [0, count])
-    aggregate, transform = node.choice("aggregate_function", AGGREGATES, "SUM"), _transform(node)
-    ensemble = Ensemble.of(node, nodes_of(node, kind), weights)
-    return walked(node, ensemble, partial(_regression, ensemble, aggregate, base, transform, "f32"))
+    return _walked(node, _regressor_parts(node))
 
 
 @operator("TreeEnsemble", domain=ML, since=5)
 def tree_ensemble(node: Node) -> Any:
     """The aggregates of the leaves of all trees."""
+    return _walked(node, _ensemble_parts(node))
+
+
+@operator("TreeEnsembleClassifier", domain=ML)
+def tree_classifier(node: Node) -> Any:
+    """The classes with the greatest sums of the leaves of all trees, and the scores of all classes."""
+    return _walked(node, _classifier_parts(node))
+
+
+def _walked(node: Node, parts: Parts) -> Any:
+    _, ensemble, finish = parts
+    return walked(node, ensemble.forest, finish)
+
+
+def _regressor_parts(node: Node) -> Parts:
+    count, kind = node.attribute("n_targets", 1), rows_of(node).dtype
+    weights, base = weights_of(node, "target", count, kind)
+    check_count(node, "base_values", base.size, [0, count])
+    aggregate, transform = node.choice("aggregate_function", AGGREGATES, "SUM"), _transform(node)
+    nodes = nodes_of(node, kind)
+    ensemble = Ensemble.of(node, nodes, weights)
+    return nodes, ensemble, partial(_regression, ensemble, aggregate, base, transform, "f32")
+
+
+def _ensemble_parts(node: Node) -> Parts:
     kind = rows_of(node).dtype
     number, after = int(node.attribute("aggregate_function", 1)), int(node.attribute("post_transform", 0))
     if not 0 <= number < len(AGGREGATES) or not 0 <= after < len(TRANSFORMS):
         node.contradicts(f"its aggregate and its transform have the numbers {number} and {after}, which mean nothing")
-    ensemble = Ensemble.of(node, nodes_of_ensemble(node, kind), weights_of_ensemble(node, kind))
+    nodes = nodes_of_ensemble(node, kind)
+    ensemble = Ensemble.of(node, nodes, weights_of_ensemble(node, kind))
     transform, base = TRANSFORMS[after], np.empty(0, np.float32)
-    return walked(node, ensemble, partial(_regression, ensemble, AGGREGATES[number], base, transform, kind))
+    return nodes, ensemble, partial(_regression, ensemble, AGGREGATES[number], base, transform, kind)
 
 
 def _transform(node: Node) -> str:
@@ -230,16 +253,23 @@ def _regression(
     return build.cast(transformed(build.cast(scores, "f32"), transform) if transform != "NONE" else scores, dtype)
 
 
-@operator("TreeEnsembleClassifier", domain=ML)
-def tree_classifier(node: Node) -> Any:
-    """The classes with the greatest sums of the leaves of all trees, and the scores of all classes."""
+def _classifier_parts(node: Node) -> Parts:
     labels, kind = Labels(node, "classlabels_int64s"), rows_of(node).dtype
     if not labels.count:
         node.contradicts("it has neither 'classlabels_int64s' nor 'classlabels_strings'")
     weights, base = weights_of(node, "class", labels.count, kind)
     check_count(node, "base_values", base.size, [0, labels.count] if labels.count > 2 else [0, 1, labels.count])
-    ensemble = Ensemble.of(node, nodes_of(node, kind), weights)
-    return walked(node, ensemble, partial(_classification, ensemble, labels, base, _transform(node)))
+    nodes = nodes_of(node, kind)
+    ensemble = Ensemble.of(node, nodes, weights)
+    return nodes, ensemble, partial(_classification, ensemble, labels, base, _transform(node))
+
+
+PARTS: Mapping[str, Callable[[Node], Parts]] = {
+    "TreeEnsembleRegressor": _regressor_parts,
+    "TreeEnsemble": _ensemble_parts,
+    "TreeEnsembleClassifier": _classifier_parts,
+}
+"""The parts of ensembles, keyed by operator."""
 
 
 def _classification(
