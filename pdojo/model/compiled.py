@@ -30,6 +30,7 @@ from pdojo.model.flattening import flattened
 from pdojo.model.graph import Tensor, dtype_of, parameters_for
 from pdojo.model.kept import Kept
 from pdojo.model.present import Present
+from pdojo.model.quick import QuickModel, in_order
 from pdojo.model.sized_programs import SizedPrograms
 from pdojo.passes.scheduled_kernel import PASS, Scheduler, assume_alignment
 
@@ -127,6 +128,14 @@ class CompiledModel:
         """The numbers of a call, keyed by the address of the block; those of the last call with it."""
 
     @cached_property
+    def quick(self) -> QuickModel | None:
+        """The short way of calls; None if arrays need more, or the model has sizes."""
+        if self._is_open or not QuickModel.fit(self._inputs, [each for _, each in self._outputs], [*self.results]):
+            return None
+        outputs = [each for _, each in self._outputs if isinstance(each, Tensor)]
+        return QuickModel(self._inputs, self.inputs_read, outputs, self.run_at)
+
+    @cached_property
     def model(self) -> Model:
         """The model, at the values of its sizes if they have some."""
         return self._whole if self._is_open else self._whole.at(self._present)
@@ -147,6 +156,9 @@ class CompiledModel:
 
     def __call__(self, /, *arrays: AnyArray, **named: AnyArray) -> Any:
         """Run the model; raises UsageError, naming the array, if one does not fit."""
+        quick = self.quick
+        if quick is not None and (found := quick(in_order(quick.names, arrays, named))) is not None:
+            return found
         return self._for(arrays, named)._called(arrays, named, self._calls.run)
 
     def _for(self, arrays: Sequence[AnyArray], named: Mapping[str, AnyArray]) -> CompiledModel:

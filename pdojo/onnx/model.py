@@ -24,6 +24,7 @@ from pdojo.model.element_types import numpy_type
 from pdojo.model.graph import Known, Operand, Tensor
 from pdojo.model.kept import Kept
 from pdojo.model.model import Model
+from pdojo.model.quick import QuickModel, in_order
 from pdojo.model.sized_programs import SizedPrograms
 from pdojo.onnx.explaining import Explanation, PartReport, Watched
 from pdojo.onnx.importing import import_graph, initializers_of, whole_graph
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from pdojo.search.database import Database
 
 _T = TypeVar("_T")
+_MOST_QUICK = 64
+"""Most shapes whose short ways are kept."""
 Outputs: TypeAlias = Any
 """The array of the only output, or a tuple."""
 
@@ -339,14 +342,26 @@ class CallableOnnxModel:
         self._compile = compile_
         self._compiled: Kept[CompiledModel] = Kept()
         self._steps = Compiler(compile_)
+        self._names = [each.name for each in model.inputs]
+        self._quick: dict[object, QuickModel] = {}
+        """The short way of calls with NumPy arrays of the same types and shapes, of models without static inputs."""
 
     def __call__(self, /, *arrays: Any, **named: Any) -> Outputs:
         """The outputs for input arrays in the order of the model's inputs, or by name."""
+        ordered = in_order(self._names, arrays, named)
+        key = None if ordered is None else _forms(ordered)
+        if key in self._quick and (outputs := self._quick[key](ordered)) is not None:
+            return outputs
         given = self.model.given(arrays, named)
         found, sizes = self.model.planned(given)
         if found.model is None:
             return found.run(given, self._steps)
-        return self._of(found, sizes)(**found.arrays(given))
+        compiled = self._of(found, sizes)
+        if key is not None and compiled.quick is not None and compiled.quick.names == self._names:
+            if len(self._quick) >= _MOST_QUICK:
+                self._quick = {}
+            self._quick[key] = compiled.quick
+        return compiled(**found.arrays(given))
 
     def prepare(self, /, *arrays: Any, **named: Any) -> tuple[CompiledModel, dict[str, NDArray[Any]]]:
         """The compiled model for inputs of these shapes, and the arrays that it takes, keyed by name.
@@ -404,6 +419,11 @@ def _array(name: str, value: Any) -> Known:
         return array.astype(object) if array.dtype.kind in "US" else array
     except (TypeError, ValueError, RuntimeError) as error:
         raise UsageError(f"input '{name}' is no array: {error}") from None
+
+
+def _forms(arrays: Sequence[object]) -> object:
+    """The types and shapes of NumPy arrays, None for each other one."""
+    return tuple([(each.dtype, each.shape) if type(each) is np.ndarray else None for each in arrays])
 
 
 def _single(outputs: Sequence[Known]) -> Outputs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from ctypes import c_uint8
+from ctypes import addressof, c_char, c_uint8
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeAlias, cast
@@ -101,14 +101,28 @@ def aligned_empty(shape: Sequence[int], dtype: np.dtype[Any], alignment: int = A
 
     Raises UsageError if there is not enough memory.
     """
-    alignment = max(alignment, dtype.itemsize)
-    count = prod(shape)
+    return located_empty(shape, dtype, prod(shape) * dtype.itemsize, max(alignment, dtype.itemsize))[0]
+
+
+def located_empty(
+    shape: Sequence[int], dtype: np.dtype[Any], size: int, alignment: int = ALIGNMENT
+) -> tuple[NDArray[Any], int]:
+    """`aligned_empty` for an array of `size` bytes, and its address."""
     try:
-        memory = np.empty(count * dtype.itemsize + alignment, np.uint8)
+        memory = np.empty(size + alignment, np.uint8)
     except (MemoryError, ValueError):
-        raise UsageError(f"there is no memory for an array of {count * dtype.itemsize} bytes") from None
-    start = -memory.ctypes.data % alignment
-    return memory[start : start + count * dtype.itemsize].view(dtype).reshape(shape)
+        raise UsageError(f"there is no memory for an array of {size} bytes") from None
+    address = address_of(memory)
+    start = -address % alignment
+    return np.ndarray(shape, dtype, cast("Any", memory), start), address + start
+
+
+def address_of(array: NDArray[Any]) -> int:
+    """The address of the first element: `array.ctypes.data` in a fraction of the time, if the array is writeable."""
+    try:
+        return addressof(c_char.from_buffer(cast("Any", array)))
+    except (TypeError, ValueError, BufferError):
+        return array.ctypes.data
 
 
 def aligned(array: AnyArray) -> AnyArray:

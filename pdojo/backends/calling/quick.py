@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.calling.arrays import INTERFACE, AnyArray, Parameter, empty_for
+from pdojo.backends.calling.arrays import INTERFACE, AnyArray, Parameter, address_of, empty_for
 from pdojo.dialect.attributes import Intent
 
 
@@ -63,14 +63,14 @@ class QuickCalls:
             if type(array) is not np.ndarray or array.dtype != form.dtype or array.shape != form.shape:
                 return None
             flags = array.flags
-            address: int = array.__array_interface__["data"][0]
+            address = address_of(array)
             if not flags.c_contiguous or address % form.alignment or (form.is_written and not flags.writeable):
                 return None
             found.append(array)
             addresses.append(address)
         for parameter in self._parameters[len(given) :]:
             found.append(empty_for(parameter))
-            addresses.append(found[-1].ctypes.data)
+            addresses.append(address_of(found[-1]))
         return None if self._overlap(addresses) else (found, addresses)
 
     def outputs(self, arrays: Sequence[NDArray[Any]]) -> Any:
