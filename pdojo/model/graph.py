@@ -122,6 +122,8 @@ class Operation:
     """Operands [N, C, ...] of which it reads a copy with channels last."""
     windows: frozenset[Tensor] = frozenset()
     """Operands of whose windows it sums up products, each by itself: convolutions by channels."""
+    is_copy: bool = False
+    """Whether its results are in memory, even if kernels could read through it."""
 
     @property
     def tensors(self) -> list[Tensor]:
@@ -162,11 +164,17 @@ class GraphBuilder:
         return tensor
 
     def apply(
-        self, name: str, lower: Lower, operands: Sequence[Operand | None], titles: Sequence[str] = ()
+        self,
+        name: str,
+        lower: Lower,
+        operands: Sequence[Operand | None],
+        titles: Sequence[str] = (),
+        *,
+        is_copy: bool = False,
     ) -> tuple[Operand, ...]:
         """The results of an operation, which joins the graph unless all of them are known.
 
-        `titles` are names of the results, for messages. The errors are those of `lower`.
+        `titles` are names of the results, for messages. The errors are those of `lower`. `is_copy`: `Operation`.
         """
         inputs = {t: t.input(f"x{n}") for n, t in enumerate(_tensors(operands))}
         given = [inputs[each] if isinstance(each, Tensor) else each for each in operands]
@@ -188,7 +196,18 @@ class GraphBuilder:
         images = frozenset(tensor for definition, tensor in tensors.items() if definition in copied)
         by_windows = frozenset(tensor for definition, tensor in tensors.items() if definition in single)
         operation = Operation(
-            name, lower, tuple(operands), tuple(results), kind, row, others, indices, pieces, images, by_windows
+            name,
+            lower,
+            tuple(operands),
+            tuple(results),
+            kind,
+            row,
+            others,
+            indices,
+            pieces,
+            images,
+            by_windows,
+            is_copy,
         )
         if operation.made and not inputs and not depends_on_sizes(handles):
             return self.fold(operation)

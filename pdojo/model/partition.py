@@ -113,9 +113,9 @@ class _Partition:
 
     def _is_inlined(self, operation: Operation) -> bool:
         """Whether kernels read the operand of a copy, or of a view of it, instead."""
-        if operation.kind is not Kind.VIEW or any(
-            tensor.memory in self.outputs or self._is_index(tensor) for tensor in operation.made
-        ):
+        if operation.kind is not Kind.VIEW or operation.is_copy:
+            return False
+        if any(tensor.memory in self.outputs or self._is_index(tensor) for tensor in operation.made):
             return False
         if _moves(operation):
             return not self._is_only_use(operation)
@@ -218,7 +218,7 @@ class _Partition:
                 continue
             readers = [reader for tensor in each.made for reader in self.readers.get(tensor, ())]
             along = {*wanted, *(reader for reader in target.operations if reader.kind in _ALONG and not reader.indices)}
-            if each.kind is not Kind.ELEMENTWISE or not along.issuperset(readers):
+            if each.kind is not Kind.ELEMENTWISE or each.is_copy or not along.issuperset(readers):
                 return []
             found.append(each)
             inside = [tensor for tensor in self._operands(each) if self.homes.get(tensor) is group]

@@ -364,11 +364,13 @@ class Importer:
         found = iter(step.compute({name: np.asarray(each) for name, each in given.items()}))
         return [next(found) if name else None for name in proto.output]
 
-    def apply(self, proto: NodeProto, lower: Lower, operands: Sequence[Operand | None]) -> tuple[Operand, ...]:
+    def apply(
+        self, proto: NodeProto, lower: Lower, operands: Sequence[Operand | None], *, is_copy: bool = False
+    ) -> tuple[Operand, ...]:
         """The results of an operation for a node, after those that it needs. Raises NeedsValue, UnsupportedNode."""
         while True:
             try:
-                return self.builder.apply(proto.op_type, lower, operands, list(proto.output))
+                return self.builder.apply(proto.op_type, lower, operands, list(proto.output), is_copy=is_copy)
             except NeedsParts as needed:
                 place, split = needed.operand, needed.split
                 parts = self.builder.apply(
@@ -376,7 +378,7 @@ class Importer:
                 )
                 operands = [*operands[:place], *parts, *operands[place + 1 :]]
             except NeedsOperation as needed:
-                made = self.apply(proto, needed.make, operands)
+                made = self.apply(proto, needed.make, operands, is_copy=needed.is_copy)
                 lower, operands = needed.then, [*(operands[place] for place in needed.kept), *made]
 
     def need(self, value: Item, proto: NodeProto) -> Known:

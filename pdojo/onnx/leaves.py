@@ -27,6 +27,7 @@ from pdojo.onnx.kinds import Late, is_foreign
 from pdojo.onnx.labels import ML, label_node
 from pdojo.onnx.lowering import MALFORMED, lower_by
 from pdojo.onnx.operators.ml_forest import END, Forest, Nodes, Places
+from pdojo.onnx.operators.ml_masks import MaskedForest
 from pdojo.onnx.operators.ml_trees import PARTS, walked
 from pdojo.onnx.operators.registry import Lowering, NeedsArrays, Node
 from pdojo.onnx.protos import declared_type, named, python_value, title_of
@@ -53,7 +54,7 @@ class _Grove:
     trees: list[_Tree] = field(default_factory=list[_Tree])
     forest: Forest | None = None
     records: Operand | None = None
-    """The records of the leaves, [samples, trees], once something needs them."""
+    """The records of the leaves, once something needs them: [samples, trees], or [trees, samples] of masked trees."""
 
     def rows(self, tables: Mapping[int, Known]) -> Known:
         """The rows of each record, those of all trees one after the other; 0 for trees and records without row."""
@@ -64,6 +65,19 @@ class _Grove:
         for number, table in tables.items():
             found[starts[number] + self.trees[number].leaves] = table
         return found[self.forest.node]
+
+    def of_samples(self, node: Node) -> Array:
+        """The records of the leaves, [samples, trees], of an operation whose operand 0 are `records`."""
+        is_turned = isinstance(self.forest, MaskedForest)
+        return build.transpose(node.array(0)) if is_turned else node.array(0)
+
+    def part(self, number: int) -> tuple[int, int, int]:
+        """The first record of a tree's leaves, the number of its records, and the most of a tree, or more."""
+        if isinstance(self.forest, MaskedForest):
+            leaves = self.forest.masks.leaves
+            return number * leaves, leaves, leaves
+        branches = [int((tree.nodes.mode != END).sum()) for tree in self.trees]
+        return len(branches) + 2 * sum(branches[:number]), 2 * branches[number], 2 << max(branches).bit_length()
 
 
 class Leafwise(Tensor):
@@ -211,7 +225,7 @@ class Leaves:
         def lower(given: Node) -> Array:
             table = grove.rows(value.tables)
             if len(value.tables) > 1 or len(grove.trees) == 1:
-                return _sum_of_rows(given, given.array(0), table, shape)
+                return _sum_of_rows(given, grove.of_samples(given), table, shape)
             return _rows_of_one(given, grove, next(iter(value.tables)), table, shape)
 
         return self._looked_up(value.name, grove, lower)
@@ -223,10 +237,10 @@ class Leaves:
         tables = {number: table for each in given for number, table in each.tables.items()}
         one = given[0].shape
 
-        def rows(own: Node) -> Array:
+        def rows(own: Node, records: Array) -> Array:
             table = grove.rows(tables)
             kind, flat = element_type(table.dtype), table.reshape(len(table), -1)
-            found = build.take(own.constant(flat, kind), own.array(0), 0, outside="clamp")
+            found = build.take(own.constant(flat, kind), records, 0, outside="clamp")
             if leads:
                 found = build.transpose(found, (1, 0, 2))
                 return build.reshape(found, (len(order), *one[1:]))
@@ -234,8 +248,12 @@ class Leaves:
 
         def lower(own: Node) -> Any:
             if order == [*range(len(grove.trees))]:
-                return rows(own)
-            raise NeedsArrays(lambda given: build.take(given.array(0), order, 1), rows, kept=())
+                return rows(own, grove.of_samples(own))
+            raise NeedsArrays(
+                lambda given: build.take(grove.of_samples(given), order, 1),
+                lambda given: rows(given, given.array(0)),
+                kept=(),
+            )
 
         return self._looked_up(proto.output[0], grove, lower)
 
@@ -244,10 +262,15 @@ class Leaves:
         proto = helper.make_node("TreeEnsemble", [], [name])
         node = Node("TreeEnsemble", ML, f"{len(grove.trees)} trees", 1, (), (name,), {})
         if grove.records is None:
-            forest = grove.forest = Forest.of(Nodes.joined([tree.nodes for tree in grove.trees]))
-            walk = lower_by(node, lambda given: walked(given, forest, lambda _, records: records))
+            forest = grove.forest = MaskedForest.of(Nodes.joined([tree.nodes for tree in grove.trees]))
+            walk = lower_by(node, lambda given: walked(given, forest, lambda _, found: _as_made(forest, found)))
             (grove.records,) = self._importer.apply(proto, walk, [grove.samples])
         return self._importer.apply(proto, lower_by(node, lower), [grove.records])[0]
+
+
+def _as_made(forest: Forest, records: Array) -> Array:
+    """Records [samples, trees] in the order in which the walk makes them."""
+    return build.transpose(records) if isinstance(forest, MaskedForest) else records
 
 
 def _is_single(proto: NodeProto) -> bool:
@@ -319,13 +342,12 @@ def _sum_of_rows(node: Node, records: Array, table: Known, shape: tuple[int, ...
 
 def _rows_of_one(node: Node, grove: _Grove, number: int, table: Known, shape: tuple[int, ...]) -> Array:
     """The rows of the records of one tree: the kernels of all trees of similar size are the same."""
-    branches = [int((tree.nodes.mode != END).sum()) for tree in grove.trees]
-    start = len(branches) + 2 * sum(branches[:number])
-    own = np.zeros((2 << max(branches).bit_length(), *table.shape[1:]), table.dtype)
-    own[: 2 * branches[number]] = table[start : start + 2 * branches[number]]
+    start, count, size = grove.part(number)
+    own = np.zeros((size, *table.shape[1:]), table.dtype)
+    own[:count] = table[start : start + count]
 
     def column(given: Node) -> Array:
         places = given.constant(np.array([number, start]), "i32")
-        return build.take(given.array(0), places[:1], 1, outside="clamp") - places[1]
+        return build.take(grove.of_samples(given), places[:1], 1, outside="clamp") - places[1]
 
     raise NeedsArrays(column, lambda given: _sum_of_rows(given, given.array(0), own, shape), kept=())

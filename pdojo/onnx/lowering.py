@@ -26,7 +26,7 @@ class NeedsOperation(Exception):
     def __init__(self, node: Node, needed: NeedsArrays) -> None:
         super().__init__(node, needed)
         self.make, self.then = lower_by(replace(node, outputs=()), needed.make), lower_by(node, needed.then)
-        self.kept = needed.kept
+        self.kept, self.is_copy = needed.kept, needed.is_copy
 
 
 def lower_by(node: Node, lowering: Callable[[Node], Value | Sequence[Value]]) -> Lower:

@@ -176,6 +176,21 @@ class Forest:
             "f64" if nodes.value.dtype == np.float64 else "f32",
         )
 
+    def trees_of_records(self) -> Places | None:
+        """The tree of each record, -1 for those of none; None if trees share some."""
+        found = np.concatenate([np.arange(self.trees), np.full(len(self.node) - self.trees, -1)])
+        front = np.arange(self.trees)
+        while len(front := front[self.first[front] != front]):
+            children = np.concatenate([self.first[front], self.first[front] + 1])
+            trees = np.tile(found[front], 2)
+            if ((found[children] >= 0) & (found[children] != trees)).any():
+                return None
+            found[children] = trees
+            if (found[children] != trees).any():
+                return None
+            front = np.unique(children)
+        return found
+
 
 def _depth(nodes: Nodes, is_leaf: NDArray[np.bool_]) -> int:
     """The length of the longest path from a root. Raises UsageError for a path without end."""
@@ -208,19 +223,3 @@ class Weights:
         """1 where a record has a weight, and 0 elsewhere, [records, targets]."""
         ones = Weights(self.node, self.target, np.ones_like(self.value), self.targets)
         return ones.table(forest, 0)
-
-
-def trees_of(forest: Forest) -> Places | None:
-    """The tree of each record; None if trees share some."""
-    found = np.concatenate([np.arange(forest.trees), np.full(len(forest.node) - forest.trees, -1)])
-    front = np.arange(forest.trees)
-    while len(front := front[forest.first[front] != front]):
-        children = np.concatenate([forest.first[front], forest.first[front] + 1])
-        trees = np.tile(found[front], 2)
-        if ((found[children] >= 0) & (found[children] != trees)).any():
-            return None
-        found[children] = trees
-        if (found[children] != trees).any():
-            return None
-        front = np.unique(children)
-    return found

@@ -17,7 +17,8 @@ from pdojo import build
 from pdojo.build import Array
 from pdojo.errors import UsageError
 from pdojo.onnx.operators.ml_attributes import nodes_of, nodes_of_ensemble, weights_of, weights_of_ensemble
-from pdojo.onnx.operators.ml_forest import Forest, Nodes, Numbers, Places, Weights, trees_of
+from pdojo.onnx.operators.ml_forest import Forest, Nodes, Numbers, Places, Weights
+from pdojo.onnx.operators.ml_masks import MaskedForest, Masks
 from pdojo.onnx.operators.ml_scores import (
     ML,
     TRANSFORMS,
@@ -58,9 +59,9 @@ class Ensemble:
             forest = Forest.of(nodes)
         except UsageError as error:
             node.contradicts(str(error))
-        trees, count = trees_of(forest), forest.trees
+        trees, count = forest.trees_of_records(), forest.trees
         if trees is None:
-            return Ensemble(forest, weights, 0, count, (False,) * weights.targets)
+            return Ensemble(MaskedForest.of(nodes), weights, 0, count, (False,) * weights.targets)
         present = weights.present(forest).astype(bool)
         is_leaf = (forest.first == np.arange(len(forest.first))) & (trees >= 0)
         certain = np.zeros(weights.targets, bool)
@@ -71,7 +72,7 @@ class Ensemble:
             some[trees[is_leaf & present[:, k]], k] = True
         order = _grouped(some) if weights.targets > 1 else None
         if order is None:
-            return Ensemble(forest, weights, 0, count, tuple(certain.tolist()))
+            return Ensemble(MaskedForest.of(nodes), weights, 0, count, tuple(certain.tolist()))
         forest, weights = _reordered(nodes, weights, order)
         return Ensemble(forest, weights, weights.targets, count, tuple(certain.tolist()))
 
@@ -107,7 +108,7 @@ class Ensemble:
 
     def _targets(self) -> Places:
         """The target of each record, for trees in groups."""
-        found = trees_of(self.forest)
+        found = self.forest.trees_of_records()
         assert found is not None
         return np.maximum(found, 0) // (self.forest.trees // self.groups)
 
@@ -133,7 +134,7 @@ def _reordered(nodes: Nodes, weights: Weights, order: Places) -> tuple[Forest, W
     empty = len(nodes.mode)
     nodes.append_leaf()
     nodes.roots = np.where(order < 0, empty, nodes.roots[order])
-    return Forest.of(nodes), weights
+    return MaskedForest.of(nodes), weights
 
 
 def walked(node: Node, forest: Forest, finish: Finish) -> Value | tuple[Value, ...]:
@@ -144,10 +145,25 @@ def walked(node: Node, forest: Forest, finish: Finish) -> Value | tuple[Value, .
         node.contradicts(f"a node compares feature {used} of samples of {x.shape[1]} features")
     if not x.size:
         node.refuse("there are no samples")
+    if isinstance(forest, MaskedForest):
+        masked = partial(_masked, masks=forest.masks, finish=finish)
+        # Comparisons read a feature of neighbouring samples at once.
+        raise NeedsArrays(
+            lambda given: build.cast(build.transpose(rows_of(given)), kind), masked, kept=(), is_copy=True
+        )
     first = partial(_start, forest=forest, finish=finish)
     if x.dtype == kind:
         return first(node)
     raise NeedsArrays(lambda given: build.cast(rows_of(given), kind), first, kept=())
+
+
+def _masked(node: Node, masks: Masks, finish: Finish) -> Any:
+    """The leaves by all comparisons at once; operand 0 are the samples, [features, samples]."""
+    raise NeedsArrays(
+        lambda given: masks.records(given, given.array(0)),
+        lambda given: finish(given, build.transpose(given.array(0))),
+        kept=(),
+    )
 
 
 def _start(node: Node, forest: Forest, finish: Finish) -> Any:

@@ -59,12 +59,12 @@ class NeedsArrays(Exception):
     """A lowering needs computed arrays in memory, such as indices, which an operation of its own computes first.
 
     `make` lowers that operation, of the same operands. `then` lowers the rest; its operands are those at the places
-    `kept`, and the arrays.
+    `kept`, and the arrays. `is_copy`: no kernel reads through the operation, if it puts elements into another order.
     """
 
-    def __init__(self, make: Lowering, then: Lowering, kept: Sequence[int] = (0,)) -> None:
+    def __init__(self, make: Lowering, then: Lowering, kept: Sequence[int] = (0,), *, is_copy: bool = False) -> None:
         super().__init__(make, then, kept)
-        self.make, self.then, self.kept = make, then, tuple(kept)
+        self.make, self.then, self.kept, self.is_copy = make, then, tuple(kept), is_copy
 
 
 @dataclass

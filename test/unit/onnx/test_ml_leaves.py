@@ -22,13 +22,15 @@ ROWS = 23
 class Forest:
     """A graph of ensembles of one tree each, and nodes behind them."""
 
-    def __init__(self, seed: int, trees: int, classes: int = 0, modes: Sequence[str] = ("BRANCH_LEQ",)) -> None:
+    def __init__(
+        self, seed: int, trees: int, classes: int = 0, modes: Sequence[str] = ("BRANCH_LEQ",), depth: int = 2
+    ) -> None:
         self.nodes: list[NodeProto] = []
         self.constants: list[TensorProto] = []
         self.values: list[str] = []
         self.labels: list[str] = []
         for k in range(trees):
-            made = Trees(seed * 100 + k, 1, 2 + k % 3, modes)
+            made = Trees(seed * 100 + k, 1, depth + k % 3, modes)
             name = f"t{k}"
             if classes:
                 weights, labels = made.weights("class", range(classes), positive=True), [*range(classes)]
@@ -93,11 +95,12 @@ def _chain(made: Forest, value: str, random: np.random.Generator) -> str:
     return value
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_chains_of_rows(seed: int) -> None:
-    """Sums and stacks of functions of leaves, and functions that are results themselves."""
+@pytest.mark.parametrize("depth", [2, 8])
+@pytest.mark.parametrize("seed", range(6))
+def test_chains_of_rows(seed: int, depth: int) -> None:
+    """Sums and stacks of functions of leaves, and functions that are results themselves; of few leaves and many."""
     random = np.random.default_rng(seed)
-    made = Forest(seed, 5, modes=COMPARISONS)
+    made = Forest(seed, 5, modes=COMPARISONS, depth=depth)
     ends = [_chain(made, value, random) for value in made.values]
     total = made.node("Add", made.node("Sum", *ends[:4]), ends[4])
     proto = made.model({total: 1, made.node("Concat", *ends[::-1], axis=1): 1, ends[2]: 1, made.values[1]: 1})
@@ -106,7 +109,7 @@ def test_chains_of_rows(seed: int) -> None:
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_votes(classes: int) -> None:
-    """Classes with the greatest scores vote, as in AdaBoost: the walk and one lookup."""
+    """Classes with the greatest scores vote, as in AdaBoost: all comparisons and one lookup."""
     made = Forest(3, 6, classes)
     numbers, one = made.known([list(range(classes))], "i8"), made.node("ConstantOfShape", made.node("Shape", "t0"))
     votes: list[str] = []
@@ -118,7 +121,7 @@ def test_votes(classes: int) -> None:
         votes.append(made.node("Mul", chosen, made.known(0.5 + k)))
     proto = made.model({made.node("Sum", *votes): 1})
     check(proto, [samples(5, ROWS)])
-    assert _calls(proto) == 5
+    assert _calls(proto) == 3
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -182,13 +185,14 @@ def test_any_number_of_samples() -> None:
     for rows in (31, 12, 5, 1, 2):
         inputs = [samples(rows, rows)]
         np.testing.assert_allclose(compiled(*inputs), expected(proto, inputs)[0], rtol=2e-6, atol=2e-6)
-    assert _calls(proto) == 5
+    assert _calls(proto) == 3
 
 
-def test_isolation_forest() -> None:
-    """A hundred trees are walked by as many kernels as the deepest has levels."""
-    made = Forest(29, 100)
+@pytest.mark.parametrize("depth", [3, 8])
+def test_isolation_forest(depth: int) -> None:
+    """Fifty trees are walked by as many kernels as the deepest has levels; all comparisons of small ones are one."""
+    made = Forest(29, 50, depth=depth)
     ends = [made.node("Log", made.node("Max", value, made.known(0.25))) for value in made.values]
     proto = made.model({made.node("Sum", *ends): 1})
     check(proto, [samples(29, ROWS)], 1e-5)
-    assert _calls(proto) == 5
+    assert _calls(proto) == (3 if depth == 3 else 11)
