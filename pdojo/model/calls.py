@@ -49,12 +49,6 @@ class Calls:
         """The code of each call, and the places of its numbers."""
         self.apart = self._places_apart(interface)
         """Of each array outside the block of intermediates: its place, the argument's, and its offset there."""
-        self._calls = [(each.run_with_indices, _getter(places)) for each, places in self.steps]
-
-    def run(self, numbers: list[int]) -> None:
-        """Run all kernels."""
-        for run_at, arguments in self._calls:
-            run_at(arguments(numbers))
 
     @property
     def different(self) -> Sequence[LoadedKernel]:
@@ -104,6 +98,48 @@ class Calls:
         """Arrays that live as long as the calls."""
         self._held.append(held)
         return held.arrays
+
+
+class BoundCalls:
+    """The calls of a model with one block of intermediates: numbers that stay the same are converted once."""
+
+    def __init__(self, calls: Calls, numbers: list[int], apart: Sequence[tuple[int, int, int]]) -> None:
+        self.numbers = numbers
+        """The numbers of the last call."""
+        cells: dict[tuple[int, Any], Any] = {}
+        self._calls: list[tuple[Callable[..., object], Sequence[Any]]] = []
+        for executable, places in calls.steps:
+            function = executable.direct
+            if function is None:
+                self._calls.append((_bound(executable.run_with_indices, _getter(places), numbers), ()))
+                continue
+            kinds = function.argtypes
+            keys = [(place, kind) for place, kind in zip(places, kinds, strict=False)]
+            given = [cells.setdefault(key, key[1](numbers[key[0]])) for key in keys]
+            rest = [kinds[-2](None), kinds[-1](executable.threads)]
+            self._calls.append((function, (*given, *rest)))
+        self._apart = [
+            (slot, argument, offset, [cell for (place, _), cell in cells.items() if place == slot])
+            for slot, argument, offset in apart
+        ]
+
+    def place(self, addresses: Sequence[int]) -> None:
+        """Take the arrays outside the block from these addresses of arguments."""
+        for slot, argument, offset, cells in self._apart:
+            self.numbers[slot] = address = addresses[argument] + offset
+            for cell in cells:
+                cell.value = address
+
+    def run(self) -> None:
+        """Run all kernels."""
+        for function, arguments in self._calls:
+            function(*arguments)
+
+
+def _bound(
+    run: Callable[[Sequence[int]], None], arguments: Callable[[list[int]], Sequence[int]], numbers: list[int]
+) -> Callable[[], None]:
+    return lambda: run(arguments(numbers))
 
 
 def _getter(places: Sequence[int]) -> Callable[[list[int]], Sequence[int]]:

@@ -22,7 +22,7 @@ from pdojo.dialect.machines.registry import machine as machine_named
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import MeasurementError, UsageError
-from pdojo.model.calls import Calls, Interface
+from pdojo.model.calls import BoundCalls, Calls, Interface
 from pdojo.model.compiling import KernelRequest
 from pdojo.model.constants import SharedConstants
 from pdojo.model.element_types import memory_of, numpy_type
@@ -124,8 +124,8 @@ class CompiledModel:
         self._names = {p.name: value for p, value in zip(self._parameters, operands, strict=True)}
         self._offsets, self._bytes = model.memory.at(self._present.number)
         self._apart = [(place, argument, self._present.number(offset)) for place, argument, offset in calls.apart]
-        self._numbers: dict[int, list[int]] = {}
-        """The numbers of a call, keyed by the address of the block; those of the last call with it."""
+        self._bound: dict[int, BoundCalls] = {}
+        """The calls, keyed by the address of the block."""
 
     @cached_property
     def quick(self) -> QuickModel | None:
@@ -159,7 +159,7 @@ class CompiledModel:
         quick = self.quick
         if quick is not None and (found := quick(in_order(quick.names, arrays, named))) is not None:
             return found
-        return self._for(arrays, named)._called(arrays, named, self._calls.run)
+        return self._for(arrays, named)._called(arrays, named)
 
     def _for(self, arrays: Sequence[AnyArray], named: Mapping[str, AnyArray]) -> CompiledModel:
         """The model at the sizes of arrays."""
@@ -203,7 +203,7 @@ class CompiledModel:
                 raise MeasurementError(f"{title}: {damage}; please report this")
 
     def _called(
-        self, arrays: Sequence[AnyArray], named: Mapping[str, AnyArray], run: Callable[[list[int]], None]
+        self, arrays: Sequence[AnyArray], named: Mapping[str, AnyArray], run: Callable[[list[int]], None] | None = None
     ) -> Any:
         given = [self._as_memory(p.name, each) for p, each in zip(self._parameters, arrays, strict=False)]
         given += arrays[len(given) :]
@@ -242,13 +242,12 @@ class CompiledModel:
             block = Workspace.of(max(1, self._bytes))
         if block.memory.nbytes < self._bytes:
             block = Workspace.of(max(1, self._bytes))
-        numbers = self._numbers.get(block.address)
-        if numbers is None:
-            numbers = self._numbers[block.address] = self._numbers_with(block.address)
-        given = (*inputs, *outputs)
-        for slot, place, offset in self._apart:
-            numbers[slot] = given[place] + offset
-        (run or self._calls.run)(numbers)
+        bound = self._bound.get(block.address)
+        if bound is None:
+            numbers = self._numbers_with(block.address)
+            bound = self._bound[block.address] = BoundCalls(self._calls, numbers, self._apart)
+        bound.place((*inputs, *outputs))
+        bound.run() if run is None else run(bound.numbers)
         self._blocks.append(block)
 
     def apart(self) -> list[CompiledModel]:
@@ -261,7 +260,7 @@ class CompiledModel:
             found.append(CompiledModel(model, _calls(model, [code], self._calls.shared)))
         return found
 
-    def _run(self, views: Mapping[str, NDArray[Any]], run: Callable[[list[int]], None]) -> None:
+    def _run(self, views: Mapping[str, NDArray[Any]], run: Callable[[list[int]], None] | None) -> None:
         inputs = [_aligned(views[tensor.name]) for tensor in self.inputs_read]
         results = {tensor: _aligned_output(views[name]) for tensor, name in self.results.items()}
         self.run_at([each.ctypes.data for each in inputs], [each.ctypes.data for each in results.values()], run)

@@ -310,6 +310,12 @@ class LoadedKernel:
         return [*solve_sizes(self.name, self.sizes, extents, shapes, {}).values()]
 
     @property
+    def direct(self) -> Any:
+        """The function of the code, of the numbers of `run_at`, no workspace, and the number of threads; None if calls
+        need a workspace, other threads, or checks of indices."""
+        return None if self._check or self._workspace_bytes or self._concurrent else self._function
+
+    @property
     def run_with_indices(self) -> Callable[[Sequence[int]], None]:
         """`run_at`, after a check of the indices among the arrays, which raises IndexOutOfRange."""
         return self._run_with_indices if self._check else self.run_at
