@@ -114,8 +114,8 @@ class Leaves:
                 self._uniform[results[0]] = given
 
     def results(self, proto: NodeProto, scope: Scope) -> Sequence[Operand] | None:
-        """The results of a node, if they are functions of leaves."""
-        if not self._has_many or any(each.ref_attr_name for each in proto.attribute):
+        """The results of a node of the model's own graph, if they are functions of leaves."""
+        if not self._has_many or scope.depth or any(each.ref_attr_name for each in proto.attribute):
             return None
         if proto.domain == ML and proto.op_type in PARTS:
             return self._ensemble(proto, scope) if _is_single(proto) else None

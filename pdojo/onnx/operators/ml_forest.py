@@ -26,6 +26,8 @@ _IS_NUMBER = len(MODES)
 """The comparison that all features but NaN pass."""
 _MOST_PADDED = 1 << 16
 """The most records that leaves follow, up to a power of 2."""
+_SAVED = 0.02
+"""The least share of all steps of all trees that is left out at once."""
 _OPPOSITE = np.array([GT, GTE, LT, LEQ, NEQ, EQ, MEMBER, END, _IS_NUMBER])
 
 
@@ -50,6 +52,12 @@ class Nodes:
         for name, added in columns.items():
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.asarray(added, old.dtype)]))
+
+    def deepest_first(self) -> None:
+        """Sort the trees by their depth."""
+        is_leaf = self.mode == END
+        depths = _depths(self, is_leaf, _depth(self, is_leaf))
+        self.roots = self.roots[np.argsort(-depths, kind="stable")]
 
     @staticmethod
     def joined(trees: Sequence[Nodes]) -> Nodes:
@@ -140,6 +148,8 @@ class Forest:
     trees: int
     kind: str
     """The element type in which features are compared."""
+    widths: tuple[int, ...]
+    """For each step the first trees that take it: at least those that have not ended before."""
 
     @staticmethod
     def of(nodes: Nodes) -> Forest:
@@ -174,6 +184,7 @@ class Forest:
             depth,
             count,
             "f64" if nodes.value.dtype == np.float64 else "f32",
+            _widths(nodes, is_leaf, depth),
         )
 
     def trees_of_records(self) -> Places | None:
@@ -201,6 +212,27 @@ def _depth(nodes: Nodes, is_leaf: NDArray[np.bool_]) -> int:
         front = np.unique(np.concatenate([nodes.yes[front], nodes.no[front]]))
         depth += 1
     return depth
+
+
+def _depths(nodes: Nodes, is_leaf: NDArray[np.bool_], depth: int) -> Places:
+    """The depth of each tree, of which `depth` is the greatest."""
+    heights = np.zeros(len(is_leaf), np.int64)
+    for _ in range(depth):
+        heights = np.where(is_leaf, 0, 1 + np.maximum(heights[nodes.yes], heights[nodes.no]))
+    return heights[nodes.roots]
+
+
+def _widths(nodes: Nodes, is_leaf: NDArray[np.bool_], depth: int) -> tuple[int, ...]:
+    """`Forest.widths`. Other widths are other kernels: a step takes the trees of the one before if it saves few."""
+    depths = _depths(nodes, is_leaf, depth)
+    found: list[int] = []
+    width = len(depths)
+    for step in range(depth):
+        walking = int(np.flatnonzero(depths > step)[-1]) + 1
+        if (width - walking) * (depth - step) >= _SAVED * len(depths) * depth:
+            width = walking
+        found.append(width)
+    return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)

@@ -104,15 +104,21 @@ class MaskedForest(Forest):
     masks: Masks
 
     @staticmethod
-    def of(nodes: Nodes) -> Forest:
-        """The trees with masks if they have few leaves; else with records of all nodes. Raises UsageError."""
+    def of(nodes: Nodes, *, is_ordered: bool = True) -> Forest:
+        """The trees with masks if they have few leaves; else with records of all nodes. Raises UsageError.
+
+        Trees that are not ordered may be in another order.
+        """
         forest = Forest.of(nodes)
         masks = Masks.of(nodes, forest.depth)
         if masks is None:
-            return forest
+            if is_ordered or len(nodes.roots) < 2:
+                return forest
+            nodes.deepest_first()
+            return Forest.of(nodes)
         own = np.arange(len(masks.node), dtype=np.int32)
         return MaskedForest(
-            masks.feature, masks.low, masks.high, own, masks.node, forest.depth, forest.trees, forest.kind, masks
+            masks.feature, masks.low, masks.high, own, masks.node, forest.depth, forest.trees, forest.kind, (), masks
         )
 
     def trees_of_records(self) -> Places:

@@ -61,7 +61,7 @@ class Ensemble:
             node.contradicts(str(error))
         trees, count = forest.trees_of_records(), forest.trees
         if trees is None:
-            return Ensemble(MaskedForest.of(nodes), weights, 0, count, (False,) * weights.targets)
+            return Ensemble(MaskedForest.of(nodes, is_ordered=False), weights, 0, count, (False,) * weights.targets)
         present = weights.present(forest).astype(bool)
         is_leaf = (forest.first == np.arange(len(forest.first))) & (trees >= 0)
         certain = np.zeros(weights.targets, bool)
@@ -72,7 +72,7 @@ class Ensemble:
             some[trees[is_leaf & present[:, k]], k] = True
         order = _grouped(some) if weights.targets > 1 else None
         if order is None:
-            return Ensemble(MaskedForest.of(nodes), weights, 0, count, tuple(certain.tolist()))
+            return Ensemble(MaskedForest.of(nodes, is_ordered=False), weights, 0, count, tuple(certain.tolist()))
         forest, weights = _reordered(nodes, weights, order)
         return Ensemble(forest, weights, weights.targets, count, tuple(certain.tolist()))
 
@@ -175,14 +175,28 @@ def _start(node: Node, forest: Forest, finish: Finish) -> Any:
     raise NeedsArrays(lambda given: _step(given, forest, roots), partial(_next, forest=forest, finish=finish, step=1))
 
 
-def _next(node: Node, forest: Forest, finish: Finish, step: int) -> Any:
-    """The steps from `step` on; operand 1 are the records before."""
-    records = node.array(1)
+def _next(node: Node, forest: Forest, finish: Finish, step: int, ended: tuple[tuple[int, int], ...] = ()) -> Any:
+    """The steps from `step` on. The last operand are the records before.
+
+    Those of trees that have ended are in operands from 1 on, in columns that `ended` has: from one number to another.
+    """
+    place = len(node.inputs) - 1
+    records = node.array(place)
     if step == forest.depth:
-        return finish(node, records)
+        if not ended:
+            return finish(node, records)
+
+        def joined(given: Node) -> Array:
+            parts = [given.array(1 + k)[:, first:last] for k, (first, last) in enumerate(ended)]
+            return build.concatenate([given.array(place), *parts[::-1]], 1)
+
+        raise NeedsArrays(joined, lambda given: finish(given, given.array(0)), kept=())
+    width, before = forest.widths[step], records.shape[1]
+    ended = (*ended, (width, before)) if width < before else ended
     raise NeedsArrays(
-        lambda given: _step(given, forest, given.array(1)),
-        partial(_next, forest=forest, finish=finish, step=step + 1),
+        lambda given: _step(given, forest, given.array(place)[:, :width]),
+        partial(_next, forest=forest, finish=finish, step=step + 1, ended=ended),
+        kept=range(place + (width < before)),
     )
 
 

@@ -92,3 +92,15 @@ def test_computed_samples() -> None:
     proto.graph.node[0].input[0] = "z"
     proto.graph.node.insert(0, before)
     check(proto, given)
+
+
+@pytest.mark.parametrize("targets", [1, 3])
+def test_trees_of_many_depths(targets: int) -> None:
+    """Steps leave out the trees that have ended."""
+    inputs = [samples(8, 60)]
+    attributes: dict[str, Any] = _trees(9, [70, 3, 100, 9, 80, 1, 12, 5], "any") | {"n_targets": targets}
+    attributes["target_ids"] = [k % targets for k, _ in enumerate(attributes["target_ids"])]
+    proto = model("TreeEnsembleRegressor", inputs, {"y": 1}, **attributes)
+    check(proto, inputs)
+    shapes = {step.outputs[0].shape for step in onnx.load(proto).specialise(*inputs).calls}
+    assert len({shape[-1] for shape in shapes if shape[0] == 60}) > 2
