@@ -80,7 +80,7 @@ def import_graph(
     types = {output.name: output.type for output in model.graph.output}
     names = [output.name for output in model.graph.output]
     live, title = trees_first(live_nodes(model.graph.node, names)), model.graph.name or "model"
-    importer.leaves = Leaves(importer, live)
+    importer.leaves = Leaves(importer.apply, live)
     return Frame(
         title, importer.new, live, names, scope, lambda name, value: _check(name, types[name], value), importer
     )
@@ -126,7 +126,7 @@ class Importer:
     leaves: Leaves = field(init=False)
 
     def __post_init__(self) -> None:
-        self.leaves = Leaves(self)
+        self.leaves = Leaves(self.apply)
 
     @property
     def nodes(self) -> Sequence[Operation | Step]:

@@ -7,9 +7,9 @@ together, and a sum over trees is one lookup.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from pdojo.build.sizes import is_open
 from pdojo.errors import UsageError
 from pdojo.model.element_types import element_type
 from pdojo.model.extents import is_extents
-from pdojo.model.graph import Known, Operand, Tensor
+from pdojo.model.graph import Known, Lower, Operand, Tensor
 from pdojo.onnx.definitions import defect, definition, inferred
 from pdojo.onnx.kinds import Late, is_foreign
 from pdojo.onnx.labels import ML, label_node
@@ -35,8 +35,8 @@ from pdojo.onnx.rows import by_rows, puts_axis_first
 from pdojo.onnx.scope import Item, Scope
 from pdojo.onnx.steps import NumpyStep
 
-if TYPE_CHECKING:
-    from pdojo.onnx.importing import Importer
+Apply: TypeAlias = Callable[[NodeProto, Lower, Sequence[Operand | None]], Sequence[Operand]]
+"""A function that adds an operation for a node, of these operands, and gives its results."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +97,8 @@ class Leafwise(Tensor):
 class Leaves:
     """The functions of leaves in the import of a graph."""
 
-    def __init__(self, importer: Importer, nodes: Iterable[NodeProto] = ()) -> None:
-        self._importer = importer
+    def __init__(self, apply: Apply, nodes: Iterable[NodeProto] = ()) -> None:
+        self._apply = apply
         # A single tree is walked by itself.
         self._has_many = sum(map(_is_single, nodes)) > 1
         self._groves: list[_Grove] = []
@@ -170,7 +170,7 @@ class Leaves:
         place[forest.node[::-1]] = np.arange(len(forest.node))[::-1]
         tree = _Tree(nodes, np.flatnonzero((nodes.mode == END) & (place >= 0)))
         lower = lower_by(replace(node, inputs=()), lambda own: finish(own, own.array(0)))
-        tables = self._importer.apply(proto, lower, [place[tree.leaves][:, None].astype(np.int32)])
+        tables = self._apply(proto, lower, [place[tree.leaves][:, None].astype(np.int32)])
         grove = self._grove(samples, nodes)
         grove.trees.append(tree)
         number = len(grove.trees) - 1
@@ -264,8 +264,8 @@ class Leaves:
         if grove.records is None:
             forest = grove.forest = MaskedForest.of(Nodes.joined([tree.nodes for tree in grove.trees]))
             walk = lower_by(node, lambda given: walked(given, forest, lambda _, found: _as_made(forest, found)))
-            (grove.records,) = self._importer.apply(proto, walk, [grove.samples])
-        return self._importer.apply(proto, lower_by(node, lower), [grove.records])[0]
+            (grove.records,) = self._apply(proto, walk, [grove.samples])
+        return self._apply(proto, lower_by(node, lower), [grove.records])[0]
 
 
 def _as_made(forest: Forest, records: Array) -> Array:
