@@ -53,11 +53,10 @@ class Nodes:
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.asarray(added, old.dtype)]))
 
-    def deepest_first(self) -> None:
-        """Sort the trees by their depth."""
+    def deepest_first(self) -> Places:
+        """The numbers of the trees, sorted by their depth."""
         is_leaf = self.mode == END
-        depths = _depths(self, is_leaf, _depth(self, is_leaf))
-        self.roots = self.roots[np.argsort(-depths, kind="stable")]
+        return np.argsort(-_depths(self, is_leaf, _depth(self, is_leaf)), kind="stable")
 
     @staticmethod
     def joined(trees: Sequence[Nodes]) -> Nodes:
@@ -150,6 +149,8 @@ class Forest:
     """The element type in which features are compared."""
     widths: tuple[int, ...]
     """For each step the first trees that take it: at least those that have not ended before."""
+    order: Places
+    """The numbers of the trees in the order in which they are walked."""
 
     @staticmethod
     def of(nodes: Nodes) -> Forest:
@@ -185,11 +186,12 @@ class Forest:
             count,
             "f64" if nodes.value.dtype == np.float64 else "f32",
             _widths(nodes, is_leaf, depth),
+            np.arange(count),
         )
 
     def trees_of_records(self) -> Places | None:
         """The tree of each record, -1 for those of none; None if trees share some."""
-        found = np.concatenate([np.arange(self.trees), np.full(len(self.node) - self.trees, -1)])
+        found = np.concatenate([self.order, np.full(len(self.node) - self.trees, -1)])
         front = np.arange(self.trees)
         while len(front := front[self.first[front] != front]):
             children = np.concatenate([self.first[front], self.first[front] + 1])

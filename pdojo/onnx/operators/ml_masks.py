@@ -7,7 +7,7 @@ the lowest bit that is left is the leaf (Lucchese et al., "QuickScorer", 2015; f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -104,21 +104,27 @@ class MaskedForest(Forest):
     masks: Masks
 
     @staticmethod
-    def of(nodes: Nodes, *, is_ordered: bool = True) -> Forest:
-        """The trees with masks if they have few leaves; else with records of all nodes. Raises UsageError.
-
-        Trees that are not ordered may be in another order.
-        """
+    def of(nodes: Nodes) -> Forest:
+        """The trees with masks if they have few leaves; else with records of all nodes. Raises UsageError."""
         forest = Forest.of(nodes)
         masks = Masks.of(nodes, forest.depth)
         if masks is None:
-            if is_ordered or len(nodes.roots) < 2:
-                return forest
-            nodes.deepest_first()
-            return Forest.of(nodes)
+            order = nodes.deepest_first()
+            found = replace(Forest.of(replace(nodes, roots=nodes.roots[order])), order=order)
+            return found if len(set(found.widths)) > 1 else forest
         own = np.arange(len(masks.node), dtype=np.int32)
         return MaskedForest(
-            masks.feature, masks.low, masks.high, own, masks.node, forest.depth, forest.trees, forest.kind, (), masks
+            masks.feature,
+            masks.low,
+            masks.high,
+            own,
+            masks.node,
+            forest.depth,
+            forest.trees,
+            forest.kind,
+            (),
+            forest.order,
+            masks,
         )
 
     def trees_of_records(self) -> Places:

@@ -61,7 +61,7 @@ class Ensemble:
             node.contradicts(str(error))
         trees, count = forest.trees_of_records(), forest.trees
         if trees is None:
-            return Ensemble(MaskedForest.of(nodes, is_ordered=False), weights, 0, count, (False,) * weights.targets)
+            return Ensemble(MaskedForest.of(nodes), weights, 0, count, (False,) * weights.targets)
         present = weights.present(forest).astype(bool)
         is_leaf = (forest.first == np.arange(len(forest.first))) & (trees >= 0)
         certain = np.zeros(weights.targets, bool)
@@ -72,7 +72,7 @@ class Ensemble:
             some[trees[is_leaf & present[:, k]], k] = True
         order = _grouped(some) if weights.targets > 1 else None
         if order is None:
-            return Ensemble(MaskedForest.of(nodes, is_ordered=False), weights, 0, count, tuple(certain.tolist()))
+            return Ensemble(MaskedForest.of(nodes), weights, 0, count, tuple(certain.tolist()))
         forest, weights = _reordered(nodes, weights, order)
         return Ensemble(forest, weights, weights.targets, count, tuple(certain.tolist()))
 
@@ -190,13 +190,21 @@ def _next(node: Node, forest: Forest, finish: Finish, step: int, ended: tuple[tu
             parts = [given.array(1 + k)[:, first:last] for k, (first, last) in enumerate(ended)]
             return build.concatenate([given.array(place), *parts[::-1]], 1)
 
-        raise NeedsArrays(joined, lambda given: finish(given, given.array(0)), kept=())
+        raise NeedsArrays(joined, partial(_in_order, forest=forest, finish=finish), kept=())
     width, before = forest.widths[step], records.shape[1]
     ended = (*ended, (width, before)) if width < before else ended
     raise NeedsArrays(
         lambda given: _step(given, forest, given.array(place)[:, :width]),
         partial(_next, forest=forest, finish=finish, step=step + 1, ended=ended),
         kept=range(place + (width < before)),
+    )
+
+
+def _in_order(node: Node, forest: Forest, finish: Finish) -> Any:
+    """The results, from records of trees in the order in which they are walked: sums are in that of the model."""
+    places = np.argsort(forest.order).tolist()
+    raise NeedsArrays(
+        lambda given: build.take(given.array(0), places, 1), lambda given: finish(given, given.array(0)), kept=()
     )
 
 
