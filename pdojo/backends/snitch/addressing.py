@@ -2,8 +2,8 @@
 
 A pointer serves all accesses whose addresses differ by a constant that loads and stores can encode. It is set before
 the outermost loop that changes it. At the end of each loop's body, one instruction adds the stride of that loop's
-variable, minus the distance that the inner loops have already added. A loop whose iterations depend on sizes would add
-no constant distance: its pointer is a copy, made before the loop. Divisions of variables, entries of arrays of indices,
+variable, minus the distance that the inner loops have already added. A loop whose bounds are computed would add no
+constant distance: its pointer is a copy, made before the loop. Divisions of variables, entries of arrays of indices,
 and strides that depend on sizes, are computed at the start of the innermost loop whose variable they use.
 """
 
@@ -121,7 +121,8 @@ class Addresses:
         steps = {position[a]: c for a, c in address.terms if isinstance(a, int) and position[a] > level}
         first = level + 1 if computed else min(steps, default=0)
         # No constant distance undoes what loops with a number of iterations that varies have added.
-        varying = (k for k in range(max(steps, default=0), first, -1) if frames[k].trips is not None)
+        outermost = first - 1 if computed else first
+        varying = (k for k in range(max(steps, default=0), outermost, -1) if frames[k].span is not None)
         if (apart := next(varying, None)) is not None:
             return self._copied(base, address, scaled, apart)
         if computed:
@@ -138,8 +139,15 @@ class Addresses:
                 self.code.add_immediate(base, address.constant, pointer)
             else:
                 self.code.move(base, pointer)
+            self._begin(pointer, frames[first], steps)
         self._advance(pointer, steps, first)
         return _Pointer(pointer, address.constant, frames[first])
+
+    def _begin(self, pointer: Register, frame: Frame, steps: Mapping[int, int]) -> None:
+        """Move a pointer to the first iteration of a loop, by the loop's step."""
+        step = steps.get(self.code.frames.index(frame), 0)
+        if step and frame.span is not None and frame.span.start is not None:
+            self.code.x("add", pointer, self._multiple(frame.span.start, step), to=pointer)
 
     def _copied(self, base: Register, address: Expr, scaled: tuple[Scaled, ...], apart: int) -> _Pointer:
         """A pointer for the loops from the frame `apart` on, set before it from one for the loops around."""
@@ -151,6 +159,7 @@ class Addresses:
         pointer = Register("x", area=base.area)
         with self.code.at(frames[apart].before):
             self.code.move(near.base, pointer)
+            self._begin(pointer, frames[apart], inner)
         self._advance(pointer, inner, apart)
         return _Pointer(pointer, address.constant - near.offset, frames[apart])
 
@@ -206,15 +215,32 @@ class Addresses:
 
         return self.code.keep(("stride", factor, extents), made)
 
-    def trips(self, extent: int, limits: Sequence[Expr]) -> Register:
-        """The least of an extent and of some expressions over open loops' variables; less than 1 for no iteration."""
-        code = self.code
-        bound = [bind(limit, self.known, self.extents) for limit in limits]
-        needed = all(limit.bounds(self.extents)[1] > extent for limit in bound)
-        total, *others = [*[code.li(extent)] * needed, *map(self.exact, bound)]
+    def span(self, extent: int, lows: Sequence[Expr], highs: Sequence[Expr]) -> Span | None:
+        """The iterations from the greatest of 0 and `lows` to the least of an extent and `highs`; None if all run.
+
+        The limits are expressions over open loops' variables.
+        """
+        code, extents = self.code, self.extents
+        least, most = ([bind(limit, self.known, extents) for limit in limits] for limits in (lows, highs))
+        least = [limit for limit in least if limit.bounds(extents)[1] > 0]
+        most = [limit for limit in most if limit.bounds(extents)[0] < extent]
+        if not least and not most:
+            return None
+        latest = max([0, *(limit.bounds(extents)[1] for limit in least)])
+        runs = all(limit.bounds(extents)[0] > latest for limit in (*most, const(extent)))
+        if all(limit.bounds(extents)[1] > extent for limit in most):
+            most.append(const(extent))
+        if least and all(limit.bounds(extents)[0] < 0 for limit in least):
+            least.append(const(0))
+        end, *others = map(self.exact, most)
         for other in others:
-            total = self._chosen(total, other, code.x("slt", other, total))
-        return total
+            end = self._chosen(end, other, code.x("slt", other, end))
+        if not least:
+            return Span(end, None, runs)
+        start, *others = map(self.exact, least)
+        for other in others:
+            start = self._chosen(start, other, code.x("slt", start, other))
+        return Span(code.x("sub", end, start), start, runs)
 
     def _chosen(self, one: Register, other: Register, second: Register) -> Register:
         """`one` where `second` is 0, `other` where it is 1."""
@@ -271,7 +297,10 @@ class Addresses:
         if frame.counter is None:
             frame.counter = Register("x")
             with self.code.at(frame.before):
-                self.code.emit("li", (frame.counter,), (), 0)
+                if frame.span is not None and frame.span.start is not None:
+                    self.code.move(frame.span.start, frame.counter)
+                else:
+                    self.code.emit("li", (frame.counter,), (), 0)
             with self.code.at(frame.tail):
                 self.code.x("addi", frame.counter, immediate=1, to=frame.counter)
         return frame.counter

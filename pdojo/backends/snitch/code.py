@@ -103,6 +103,18 @@ class FrameKind(Enum):
     HARDWARE_LOOP = auto()
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The iterations of a loop with bounds that are computed before it."""
+
+    trips: Register
+    """Their number; less than 1 for none."""
+    start: Register | None
+    """The first one; None for 0."""
+    runs: bool
+    """Whether there is at least one."""
+
+
 @dataclass(eq=False)
 class Frame:
     """Code under construction: before the frame, and at the start, middle and end of each iteration."""
@@ -113,8 +125,8 @@ class Frame:
     head: list[CodeLine] = field(default_factory=list[CodeLine])
     body: list[CodeLine] = field(default_factory=list[CodeLine])
     tail: list[CodeLine] = field(default_factory=list[CodeLine])
-    trips: Register | None = None
-    """The register with the number of iterations, perhaps none, if it depends on sizes."""
+    span: Span | None = None
+    """The iterations, if the extent alone does not tell."""
     counter: Register | None = None
     """The register with the iteration's number; None if nothing uses it."""
     advancing: list[tuple[Register, int]] = field(default_factory=list[tuple[Register, int]])
@@ -272,9 +284,9 @@ class SnitchCode:
     # Frames
 
     @contextmanager
-    def frame(self, kind: FrameKind, scope: Scope | None = None, trips: Register | None = None) -> Generator[Frame]:
+    def frame(self, kind: FrameKind, scope: Scope | None = None, span: Span | None = None) -> Generator[Frame]:
         """A context in which a frame is open; the caller appends its code with `close_*`."""
-        frame = Frame(kind, scope, trips=trips)
+        frame = Frame(kind, scope, span=span)
         self.frames.append(frame)
         previous, self._target = self._target, None
         yield frame
@@ -295,12 +307,13 @@ class SnitchCode:
 
     def close_loop(self, frame: Frame) -> None:
         """Append a loop, controlled by its counter, by a pointer that it advances, or by an extra register."""
-        place, extent = self.place, frame.extent
+        place, extent, span = self.place, frame.extent, frame.span
         label = self.label("loop")
         control: list[CodeLine] = []
-        if frame.counter is not None:
-            branch = CodeLine("bne", (), (frame.counter, frame.trips or self.li(extent)), label)
-        elif frame.advancing and frame.trips is None:
+        if frame.counter is not None and (span is None or span.start is None):
+            end = self.li(extent) if span is None else span.trips
+            branch = CodeLine("bne", (), (frame.counter, end), label)
+        elif frame.advancing and span is None:
             pointer, step = frame.advancing[0]
             with self.at(frame.before):
                 end = self.add_immediate(pointer, step * extent, Register("x"))
@@ -308,19 +321,19 @@ class SnitchCode:
         else:
             count = Register("x")
             with self.at(frame.before):
-                if frame.trips is None:
+                if span is None:
                     self.emit("li", (count,), (), extent)
                 else:
-                    self.move(frame.trips, count)
+                    self.move(span.trips, count)
             control.append(CodeLine("addi", (count,), (count,), -1))
             branch = CodeLine("bne", (), (count, ZERO), label)
         place += frame.before
         repeated = [CodeLine("label", immediate=label), *frame.head, *frame.body, *frame.tail, *control, branch]
-        if frame.trips is None:
+        if span is None or span.runs:
             place += repeated
             return
         skip = self.label("none")
-        self.emit("bge", (), (ZERO, frame.trips), skip)
+        self.emit("bge", (), (ZERO, span.trips), skip)
         place += repeated
         self.emit("label", immediate=skip)
 

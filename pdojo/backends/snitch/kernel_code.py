@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from pdojo.backends.common.addresses import refuse_strides
 from pdojo.backends.common.placement import MemoryClass, MemoryPlan, plan_memory
-from pdojo.backends.common.walk import LoopBounds, NestWalk, describe, sized_bounds
+from pdojo.backends.common.walk import LoopBounds, NestWalk, describe, loop_bounds
 from pdojo.backends.snitch.addressing import Addresses, Root
 from pdojo.backends.snitch.assembly import AssemblyFunction
 from pdojo.backends.snitch.cells import Cells, in_registers
@@ -237,8 +237,9 @@ class _SnitchLowering(NestWalk):
         self.code.close_if(frame, skip)
 
     def bounds(self, scope: Scope) -> LoopBounds:
-        """Bounds that check guards in each iteration, because loops count down, from constants or from sizes."""
-        return sized_bounds(scope, self.extents)
+        """The guard of a scope; what bounds no loop's variable is checked in each iteration."""
+        found = loop_bounds(scope, self.extents)
+        return replace(found, outer=(), inner=(*found.outer, *found.inner), own=scope.guard)
 
     def unroll(self, scope: Scope, bounds: LoopBounds) -> None:
         """Append the iterations of an unrolled scope; if it is one statement, its copies share tests of arguments."""
@@ -276,9 +277,9 @@ class _SnitchLowering(NestWalk):
             self.unrolled(scope, bounds)
             return
         self.regions.loop(scope)
-        trips = self.addresses.trips(scope.extent, bounds.highs) if bounds.highs else None
-        skipped = nullcontext() if trips is None else self.regions.branch()
-        with skipped, self.code.frame(FrameKind.LOOP, scope, trips) as frame:
+        span = self.addresses.span(scope.extent, bounds.lows, bounds.highs)
+        skipped = nullcontext() if span is None or span.runs else self.regions.branch()
+        with skipped, self.code.frame(FrameKind.LOOP, scope, span) as frame:
             self.body(scope, bounds)
         self.code.close_loop(frame)
 

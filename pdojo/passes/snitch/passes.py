@@ -17,6 +17,7 @@ from pdojo.passes.common.greedy import naive
 from pdojo.passes.common.loops import collapse_unit_loops, flatten, tile
 from pdojo.passes.common.reciprocals import share_reciprocals
 from pdojo.passes.cpu.fusion import CHEAP, inline
+from pdojo.passes.snitch.guards import cut_guards
 from pdojo.passes.snitch.hardware import repeat, stream
 from pdojo.passes.snitch.interleaving import COPIES, interleave, is_kept
 from pdojo.passes.snitch.packing import contract, is_streamable, lanes_along, pack
@@ -52,6 +53,7 @@ def heuristic(builder: PassBuilder) -> None:
     builder.exhaust(builder.scopes, "join_scopes", "fused loops keep values in registers")
     _recompute(builder)
     contract(builder)
+    cut_guards(builder)
     align_windows(builder)
     pack(builder, COPIES)
     _join_behind_zeros(builder)
@@ -178,7 +180,9 @@ def _join_behind_zeros(builder: PassBuilder) -> None:
         while isinstance(before := builder.nest.previous_sibling(_whole(builder.leaf(identifier))), Scope):
             if not builder.attempt("swap_nodes", before, why):
                 break
-    builder.exhaust(builder.scopes, "join_scopes", "fused loops keep values in registers")
+    builder.exhaust(
+        lambda: [s for s in builder.nest.scopes if s.extent > 1], "join_scopes", "fused loops keep values in registers"
+    )
     contract(builder)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from pdojo.transforms.api import (
@@ -50,6 +50,8 @@ from pdojo.transforms.structure.matching import Cut, Match, match_scopes
 PEELED = (Mapping.SEQUENTIAL, Mapping.UNROLL)
 """Mappings of scopes that can be peeled: their iterations run in order."""
 
+DROP = "drop"
+"""The value of `empty` that leaves out a part in which nothing runs."""
 MOST_CUTS = 4
 """Most cuts per scope that candidates propose."""
 
@@ -68,21 +70,31 @@ class PeelScope(Transformation[Scope]):
 
     Legal: the order of the instances stays. Guards that always hold in a part are dropped, as are nodes that never run
     in it. Refused for mapped scopes, except unrolled ones, and if buffers that several scopes share would lose a value.
+    Also refused if nothing runs in a part; with `empty=drop` the other part alone remains: a shorter scope.
     """
 
     name: ClassVar[str] = "peel_scope"
     after: int = 0
     multiple: int = 0
+    empty: str = ""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
         """Cuts after the first iteration, before the last one, and where guards begin or cease to hold."""
         for scope in program.nest.scopes:
             if scope.mapping in PEELED and scope.extent > 1:
-                yield from ((scope, cls(at)) for at in likely_cuts(scope))
+                yield from ((scope, move) for at in likely_cuts(scope) for move in cls._proposed(scope, at))
                 if run_time_extent(scope) is not None:
                     lengths = sorted(n for n in vector_lengths(program) if 1 < n <= scope.extent)
                     yield from ((scope, cls(multiple=n)) for n in lengths if not is_whole(scope, n))
+
+    @classmethod
+    def _proposed(cls, site: Scope, at: int) -> Iterator[Self]:
+        """The cut, and the one that drops a part in which nothing runs."""
+        whole = cls(at)
+        yield whole
+        if any(leaf.guards for leaf in site.leaves) and any(site.id in dead for dead in whole._dead(site)):
+            yield replace(whole, empty=DROP)
 
     def check(self, program: Program, site: Scope) -> Reason | None:
         """Requires a scope in order and statements in both parts; storage is checked on the program after the move."""
@@ -90,9 +102,11 @@ class PeelScope(Transformation[Scope]):
             return Reason(f"{describe_scope(site)} is mapped; unmap it first")
         if (wrong := self._wrong(site)) is not None:
             return wrong
-        first, second = self._dead(site)
-        for dead, which in ((first, "before"), (second, "from")):
-            if site.id in dead:
+        kept = [site.id not in dead for dead in self._dead(site)]
+        if self.empty and all(kept):
+            return Reason("'empty' drops a part in which nothing runs, but both parts run")
+        for is_kept, which in zip(kept, ("before", "from"), strict=True):
+            if not is_kept and not (self.empty and any(kept)):
                 return Reason(f"nothing runs {which} iteration {self._cut(site).at.render(str)}")
         if (register := _thread_register(site)) is not None:
             return Reason(f"'{register}' is in registers of the threads inside, which would use it in two scopes")
@@ -100,6 +114,8 @@ class PeelScope(Transformation[Scope]):
 
     def _wrong(self, site: Scope) -> Reason | None:
         """The reason why a parameter does not fit the scope; None if it does."""
+        if self.empty not in ("", DROP):
+            return Reason(f"'empty' must be {DROP}, not '{self.empty}'")
         if not self.multiple:
             good = 0 < self.after < site.extent
             return None if good else Reason(f"'after' must be between 1 and {site.extent - 1}, the extent less one")
@@ -169,6 +185,7 @@ class PeelScope(Transformation[Scope]):
         first, second = self._dead(site)
         names = self._names(program, site)
         copy = site.op.clone()
+        kept = {site.op: site.id not in first, copy: site.id not in second}
         rewriter.insert(copy, InsertPoint.after(site.op))
         for original, copied in zip(_nodes_in(site.op), _nodes_in(copy), strict=True):
             identifier = "" if original.id is None else original.id.data
@@ -178,10 +195,14 @@ class PeelScope(Transformation[Scope]):
                     set_id(op, "")
         _erase_unnamed(site.op, rewriter)
         _erase_unnamed(copy, rewriter)
+        for op in (op for op, is_kept in kept.items() if not is_kept):
+            rewriter.erase(op)
         nest, cut = nest_of(program.kernel), self._cut(site)
         ends, extents = cut.ends(), cut.greatest
-        parts = zip((site.op, copy), extents, (var(site.depth), var(site.depth) + cut.at), ends[:2], strict=True)
-        for op, extent, value, end in parts:
+        values = (var(site.depth), var(site.depth) + cut.at)
+        for op, extent, value, end in zip(kept, extents, values, ends[:2], strict=True):
+            if not kept[op]:
+                continue
             part = next(s for s in nest.scopes if s.op is op)
             op.properties["extent"] = IntegerAttr(extent, IndexType())
             chain = (*chain_ops(part), op)
