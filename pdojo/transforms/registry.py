@@ -61,6 +61,8 @@ _MODULES = {
     "stage_in": ("copies.staging", "StageIn"),
     "stage_out": ("copies.staging", "StageOut"),
     "unstage": ("copies.unstaging", "Unstage"),
+    "carry_value": ("copies.carrying", "CarryValue"),
+    "reread_value": ("copies.carrying", "RereadValue"),
     "fill_tail": ("structure.tails", "FillTail"),
     "drop_guard": ("structure.tails", "DropGuard"),
     "add_guard": ("structure.tails", "AddGuard"),

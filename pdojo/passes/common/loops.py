@@ -40,14 +40,16 @@ def collapse_unit_loops(builder: PassBuilder) -> None:
     builder.exhaust(beside_unit, "collapse_scopes", _UNIT)
 
 
-def flatten(builder: PassBuilder) -> None:
+def flatten(builder: PassBuilder, *, guarded: bool = True) -> None:
     """Collapse two loops that run over contiguous memory: fewer peeled rests, aligned vectors.
+
+    Without `guarded`, loops on which guards depend stay.
 
     Two loops are collapsed iff every access in them uses either neither loop, or both as whole neighbouring dimensions,
     and all other accesses to the arrays written there can be collapsed in the same way, so that fusion stays possible.
     """
     why = "rows that are adjacent in memory form one loop"
-    while pairs := _flat_pairs(builder):
+    while pairs := _flat_pairs(builder, guarded=guarded):
         # Innermost first, so that a collapsed loop can be collapsed with the loop around it next.
         inner = {i: d for i, d in pairs.items() if _only_child_of(builder, i).id not in pairs}
         for scope in inner:
@@ -197,12 +199,12 @@ _Pairs = dict[str, set[tuple[str, int]]]
 """Outer loops that can be collapsed with their only child, and the array dimensions that the two loops index."""
 
 
-def _flat_pairs(builder: PassBuilder) -> _Pairs:
+def _flat_pairs(builder: PassBuilder, *, guarded: bool) -> _Pairs:
     nest = builder.nest
     found: _Pairs = {}
     for scope in nest.scopes:
         dimensions = _dimensions(scope)
-        if dimensions is not None:
+        if dimensions is not None and (guarded or not _is_in_guard(scope)):
             found[scope.id] = dimensions
     while True:
         alone = [i for i, dimensions in found.items() if not all(_everywhere(builder, found, *d) for d in dimensions)]
@@ -210,6 +212,11 @@ def _flat_pairs(builder: PassBuilder) -> _Pairs:
             return found
         for identifier in alone:
             del found[identifier]
+
+
+def _is_in_guard(scope: Scope) -> bool:
+    """True if a guard depends on a loop or on its child."""
+    return any(g.uses(d) for leaf in scope.leaves for g in leaf.guards for d in (scope.depth, scope.depth + 1))
 
 
 def _only_child(scope: Scope) -> Scope | None:

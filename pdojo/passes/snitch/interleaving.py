@@ -58,15 +58,29 @@ def _fitting(builder: PassBuilder, scope: Scope) -> int:
 def _interleave_one(builder: PassBuilder, loops: Sequence[Scope], most: int = COPIES) -> None:
     """Interleave the best of nested loops; if none has fitting iterations, loops inside of them.
 
-    The best one needs the fewest loads, and leaves no loop over tiles, so that streams have fewer dimensions.
+    The best one is in no guard, which each copy would check, needs the fewest loads, and leaves no loop over tiles, so
+    that streams have fewer dimensions.
     """
     plans = [(loop, _copies(loop, most)) for loop in loops]
-    for loop, copies in sorted(plans, key=lambda plan: (_loads(plan[0]), plan[0].extent != plan[1])):
+    ranks = {loop.id: (_is_checked(loop), _loads(loop), loop.extent != copies) for loop, copies in plans}
+    for loop, copies in sorted(plans, key=lambda plan: ranks[plan[0].id]):
         if copies > 1 and builder.transact(lambda i=loop.id, n=copies: _several_at_a_time(builder, i, n)):
             return
     if not any(loop.extent % COPIES == 0 for loop in loops):
         for child in [child.id for child in loops[-1].children]:
             interleave(builder, child)
+
+
+def _is_checked(loop: Scope) -> bool:
+    """True if guards depend on a loop and on others around it, one of them too long for straight code."""
+    scopes = {
+        leaf.chain[v]
+        for leaf in loop.leaves
+        for g in leaf.guards
+        if g.uses(loop.depth) and len(g.variables()) > 1
+        for v in g.variables()
+    }
+    return any(scope.extent > COPIES for scope in scopes)
 
 
 def _is_independent(scope: Scope) -> bool:

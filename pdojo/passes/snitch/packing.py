@@ -19,13 +19,36 @@ JOINED = "f32"
 def contract(builder: PassBuilder) -> None:
     """Fuse products and sums.
 
-    A packed multiply-add adds to a register, so a packed sum that goes to another place remains two instructions.
+    A packed multiply-add adds to a register, so a packed sum that goes to another place remains two instructions, as
+    does one whose own element is a factor.
     """
 
     def fused() -> Iterator[Leaf]:
-        return (leaf for leaf in builder.nest.leaves if leaf.accumulate is not None or not _is_packable(builder, leaf))
+        return (leaf for leaf in builder.nest.leaves if _adds_product(builder, leaf) or not _is_packable(builder, leaf))
 
     builder.exhaust(fused, "contract", "a fused multiply-add is one instruction")
+
+
+def contract_scalars(builder: PassBuilder) -> None:
+    """Fuse products and sums that were not packed."""
+
+    def scalars() -> Iterator[Leaf]:
+        return (leaf for leaf in builder.nest.leaves if not any(s.mapping is Mapping.VECTOR for s in leaf.chain))
+
+    builder.exhaust(scalars, "contract", "a fused multiply-add is one instruction")
+
+
+def _adds_product(builder: PassBuilder, leaf: Leaf) -> bool:
+    """True if a statement adds to an element that the statement before does not multiply."""
+    before = builder.nest.previous_sibling(leaf)
+    if leaf.function is None and isinstance(before, Leaf) and before.output.key == leaf.output.key:
+        return leaf.accumulate is not None and "arith.mulf" not in (before.function, before.accumulate)
+    return leaf.accumulate is not None
+
+
+def updates(leaf: Leaf) -> bool:
+    """True if a statement computes an element from its old value."""
+    return leaf.accumulate is not None or any(access.key == leaf.output.key for access in leaf.reads)
 
 
 def _is_packable(builder: PassBuilder, leaf: Leaf) -> bool:
@@ -50,6 +73,9 @@ def _vectorize(builder: PassBuilder, identifier: str, copies: int) -> None:
     """Pack the numbers of one register along a contiguous loop; sums over it get partial sums."""
     scope = builder.find_scope(identifier)
     if scope is None or scope.mapping is not Mapping.SEQUENTIAL or _has_lanes(scope):
+        return
+    if any(g.uses(scope.depth) for leaf in scope.leaves for g in leaf.guards):
+        # Each lane would check the guard by itself.
         return
     lanes = min(builder.lanes(leaf) for leaf in scope.leaves)
     if lanes < 2 or scope.extent % lanes or scope.extent < 2 * lanes:

@@ -17,10 +17,11 @@ from pdojo.passes.common.greedy import naive
 from pdojo.passes.common.loops import collapse_unit_loops, flatten, tile
 from pdojo.passes.common.reciprocals import share_reciprocals
 from pdojo.passes.cpu.fusion import CHEAP, inline
+from pdojo.passes.snitch.carried import carry_values
 from pdojo.passes.snitch.guards import cut_guards
 from pdojo.passes.snitch.hardware import repeat, stream
 from pdojo.passes.snitch.interleaving import COPIES, interleave, is_kept
-from pdojo.passes.snitch.packing import contract, is_streamable, lanes_along, pack
+from pdojo.passes.snitch.packing import contract, contract_scalars, is_streamable, lanes_along, pack, updates
 from pdojo.passes.snitch.registers import is_innermost, keep_invariants, use_registers
 from pdojo.passes.snitch.steps import shorten_sums
 from pdojo.passes.snitch.windows import align_windows, spare_port
@@ -53,9 +54,11 @@ def heuristic(builder: PassBuilder) -> None:
     builder.exhaust(builder.scopes, "join_scopes", "fused loops keep values in registers")
     _recompute(builder)
     contract(builder)
+    carry_values(builder)
     cut_guards(builder)
     align_windows(builder)
     pack(builder, COPIES)
+    contract_scalars(builder)
     _join_behind_zeros(builder)
     for node in list(builder.nest.children):
         if isinstance(node, Scope):
@@ -127,7 +130,7 @@ def _separate(builder: PassBuilder, identifier: str, name: str, count: int) -> b
     """
     why = "sums that do not wait for each other"
     loop = builder.scope(identifier)
-    sums = [leaf for leaf in loop.leaves if leaf.accumulate is not None and leaf.output.array.name == name]
+    sums = [leaf for leaf in loop.leaves if updates(leaf) and leaf.output.array.name == name]
     if not sums or any(_results(leaf, loop) >= COPIES for leaf in sums):
         return False
     buffer = builder.nest.arrays[name].buffer
@@ -194,4 +197,4 @@ def _whole(leaf: Leaf) -> Node:
 def _simplify(builder: PassBuilder) -> None:
     contract(builder)
     collapse_unit_loops(builder)
-    flatten(builder)
+    flatten(builder, guarded=False)

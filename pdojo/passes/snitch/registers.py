@@ -11,7 +11,7 @@ from pdojo.dialect.view.nest import Leaf, Scope
 from pdojo.dialect.view.storage import physical_shape
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.loops import tile
-from pdojo.passes.snitch.packing import is_streamable
+from pdojo.passes.snitch.packing import is_streamable, updates
 
 STRAIGHT = (Mapping.UNROLL, Mapping.VECTOR)
 """Mappings whose iterations are straight code."""
@@ -45,10 +45,10 @@ def _locate(builder: PassBuilder) -> None:
 
 
 def _keep_sums(builder: PassBuilder) -> None:
-    """Accumulate into registers: loops that add to one element work on a copy of it."""
+    """Accumulate into registers: loops that compute one element from its old value work on a copy of it."""
     for identifier in [leaf.id for leaf in builder.nest.leaves]:
         leaf = builder.nest.by_id.get(identifier)
-        if not isinstance(leaf, Leaf) or leaf.accumulate is None or leaf.output.array.buffer.op is not None:
+        if not isinstance(leaf, Leaf) or not updates(leaf) or leaf.output.array.buffer.op is not None:
             continue
         scope = _around_sum(leaf)
         if scope is not None:
@@ -195,7 +195,8 @@ def _is_streamed(scope: Scope, name: str) -> bool:
 def stage(builder: PassBuilder, identifier: str, name: str, why: str) -> bool:
     """Copy what a scope reads of an array into registers before it; False if these are too many."""
     before = set(builder.nest.arrays)
-    builder.make("stage_in", f"%{identifier}", why, array=name, location="stack")
+    if not builder.attempt("stage_in", f"%{identifier}", why, array=name, location="stack"):
+        builder.make("stage_in", f"%{identifier}", why, array=name, location="stack", form="box")
     (copy,) = set(builder.nest.arrays) - before
     if prod(physical_shape(builder.nest, builder.nest.arrays[copy].buffer)) > REGISTERS:
         return False

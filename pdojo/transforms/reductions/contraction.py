@@ -17,6 +17,7 @@ from pdojo.transforms.api import (
     Mapping,
     Memory,
     Move,
+    Node,
     Numerics,
     PatternRewriter,
     Program,
@@ -47,9 +48,9 @@ class Contract(Transformation[Leaf]):
     t[0] = x[0] * y[0]
     z[0] += t[0]        -->  z[0] fma= x[0] * y[0]
 
-    Also turns `z += x * y` into `z fma= x * y`, and `z = t + w` into `z = fma(x, y, w)`. Legal if the sum directly
-    follows, is the product's only reader and has its type; there is no cast in between, and the statement does not
-    depend on other iterations of itself.
+    Also turns `z += x * y` into `z fma= x * y`, `z = t + w` into `z = fma(x, y, w)`, and `z *= x` with `z += w` into
+    `z = fma(z, x, w)`. Legal if the sum directly follows, is the product's only reader and has its type; there is no
+    cast in between, and the statement does not depend on other iterations of itself.
     """
 
     name: ClassVar[str] = "contract"
@@ -71,6 +72,8 @@ class Contract(Transformation[Leaf]):
         if site.accumulate is not None and site.function == "arith.mulf":
             return None
         product = program.nest.previous_sibling(site)
+        if _in_place(site, product):
+            return None
         if not site.reads or (site.accumulate is not None and site.function is not None):
             return Reason("the op adds something else than a product")
         if not isinstance(product, Leaf) or product.function != "arith.mulf" or product.accumulate is not None:
@@ -91,7 +94,7 @@ class Contract(Transformation[Leaf]):
         Only the sum comes between, which writes none of them, and the product's temporary is used no more.
         """
         product, into = program.nest.previous_sibling(site), site.output.array
-        if site.function == "arith.mulf" or not isinstance(product, Leaf):
+        if site.function == "arith.mulf" or not isinstance(product, Leaf) or _in_place(site, product):
             return False
         operands = (*product.inputs, *site.inputs)
         alike = all(isinstance(i, Access) and i.array.dtype == into.dtype for i in operands)
@@ -107,8 +110,9 @@ class Contract(Transformation[Leaf]):
         """Give the sum the product's operands."""
         product = site if site.function == "arith.mulf" else program.nest.previous_sibling(site)
         assert isinstance(product, Leaf)
-        if site.accumulate is None:
-            inputs = [*product.inputs, site.inputs[1 - _position(site, product)]]
+        in_place = product is not site and _in_place(site, product)
+        if site.accumulate is None or in_place:
+            inputs = [*_factors(product), site.inputs[0 if in_place else 1 - _position(site, product)]]
             hints = [site.output.hints, *(i.hints for i in inputs if isinstance(i, Access))]
             output = (site.output.array, site.output.index)
             fused = build_op(output, inputs, chain_ops(site), function="math.fma", hints=hints, identifier=site.id)
@@ -124,6 +128,9 @@ class Contract(Transformation[Leaf]):
             return Expand().as_move(f"%{site.id}")
         product = program.nest.previous_sibling(site)
         assert isinstance(product, Leaf)
+        if _in_place(site, product):
+            index = ",".join(e.render("{{{}}}".format) for e in site.output.index)
+            return Expand(site.output.array.name, index).as_move(f"%{site.id}")
         index = ",".join(e.render("{{{}}}".format) for e in product.output.index)
         term = 0 if site.accumulate is not None else _position(site, product)
         return Expand(product.output.array.name, index, term).as_move(f"%{site.id}")
@@ -134,6 +141,25 @@ def _is_sum(leaf: Leaf) -> bool:
     if leaf.accumulate is None:
         return leaf.function == "arith.addf"
     return leaf.accumulate == "arith.addf" and not leaf.contracted
+
+
+def _in_place(site: Leaf, product: Node | None) -> bool:
+    """Whether a sum adds a term of other memory to an element that the statement before multiplies, or assigns."""
+    if site.accumulate is None or site.function is not None or not isinstance(product, Leaf):
+        return False
+    (term,) = site.inputs
+    other = not isinstance(term, Access) or term.array.buffer is not site.output.array.buffer
+    factor = product.inputs[0]
+    plain = product.accumulate is None and product.function == "arith.mulf"
+    plain = plain and not (isinstance(factor, Access) and factor.key == product.output.key)
+    multiplied = product.accumulate == "arith.mulf" and product.function is None
+    hinted = bool(product.output.hints.data)
+    return other and not hinted and product.output.key == site.output.key and (plain or multiplied)
+
+
+def _factors(product: Leaf) -> list[Input]:
+    """The operands of a product; the first one of `z *= x` is z."""
+    return [product.output, *product.inputs] if product.accumulate is not None else [*product.inputs]
 
 
 def _position(site: Leaf, product: Leaf) -> int:
@@ -174,7 +200,8 @@ class Expand(Transformation[Leaf]):
 
     N z[0] fma= x[{0}] * y[{0}]  -->  N z[0] += x[{0}] * y[{0}]
 
-    Also turns `z = fma(x, y, w)` into `t = x * y` and `z = t + w`, or `z = w + t` with `term` 1.
+    Also turns `z = fma(x, y, w)` into `t = x * y` and `z = t + w`, or `z = w + t` with `term` 1. With z itself as
+    `into`, it becomes `z = x * y` and `z += w`.
     """
 
     name: ClassVar[str] = "expand"
@@ -203,6 +230,12 @@ class Expand(Transformation[Leaf]):
             if is_function:
                 return Reason("no temporary for the product is named: into=NAME")
             return Reason("'index' needs 'into'") if self.index else None
+        if is_function and self._is_own(program, site):
+            return self._overwritten(site)
+        return self._temporary_reason(program, site)
+
+    def _temporary_reason(self, program: Program, site: Leaf) -> Reason | None:
+        """The reason why `into` is no temporary that can hold the product; None if it is."""
         array = program.nest.arrays.get(self.into)
         if array is None or array.buffer.op is None or array.dtype != site.output.array.dtype:
             return Reason(f"'{self.into}' is no temporary of type {site.output.array.dtype}")
@@ -216,6 +249,13 @@ class Expand(Transformation[Leaf]):
             if low < 0 or high >= extent.bounds(())[1]:
                 return Reason(f"the index '{self.index}' leaves the extents of '{self.into}'")
         return self._misplaced(program, site, array, index)
+
+    def _overwritten(self, site: Leaf) -> Reason | None:
+        """The reason why the product cannot be where the sum is; None if it can."""
+        term = site.inputs[2]
+        if isinstance(term, Access) and term.array.buffer is site.output.array.buffer:
+            return Reason(f"the sum reads '{self.into}', which the product would overwrite")
+        return None if self.term == 0 else Reason("'term' is 0 for a product in place")
 
     def _misplaced(self, program: Program, site: Leaf, array: Array, index: tuple[Expr, ...]) -> Reason | None:
         """The reason why the array cannot hold the product at the statement; None if it can."""
@@ -245,6 +285,9 @@ class Expand(Transformation[Leaf]):
         array, index = program.nest.arrays[self.into], self._index(program, site)
         empty = DictionaryAttr({})
         factors = site.inputs[:2]
+        if self._is_own(program, site):
+            self._expand_in_place(program, site, rewriter)
+            return
         product = build_op(
             (array, index),
             factors,
@@ -254,6 +297,30 @@ class Expand(Transformation[Leaf]):
             identifier=fresh_id(program.nest.by_id, f"{site.id}.p"),
         )
         total = self._sum(site, Access(array, index, empty), chain)
+        rewriter.insert(product, InsertPoint.before(site.op))
+        rewriter.replace(site.op, total)
+
+    def _is_own(self, program: Program, site: Leaf) -> bool:
+        """Whether `into` is the element that the statement writes."""
+        return self.into == site.output.array.name and self._index(program, site) == site.output.index
+
+    def _expand_in_place(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
+        """Replace `z = fma(x, y, w)` by `z = x * y` (`z *= y` if x is z) and `z += w`."""
+        first, second, term = site.inputs
+        multiplies = isinstance(first, Access) and first.key == site.output.key
+        factors = [second] if multiplies else [first, second]
+        output, empty, chain = (site.output.array, site.output.index), DictionaryAttr({}), chain_ops(site)
+        product = build_op(
+            output,
+            factors,
+            chain,
+            function=None if multiplies else "arith.mulf",
+            accumulate="arith.mulf" if multiplies else None,
+            hints=[empty, *(i.hints for i in factors if isinstance(i, Access))],
+            identifier=fresh_id(program.nest.by_id, f"{site.id}.p"),
+        )
+        hints = [site.output.hints, *(i.hints for i in (term,) if isinstance(i, Access))]
+        total = build_op(output, [term], chain, accumulate="arith.addf", hints=hints, identifier=site.id)
         rewriter.insert(product, InsertPoint.before(site.op))
         rewriter.replace(site.op, total)
 
