@@ -14,7 +14,7 @@ from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.rules.streams import FPU_FUNCTIONS
 from pdojo.dialect.view.nest import Scope
 from pdojo.passes.common.builder import PassBuilder
-from pdojo.passes.common.loops import tile
+from pdojo.passes.common.loops import sink, tile
 
 ROWS = 4
 """Rows of a block: as many sums as hide the latency of the FPU. Columns are cut at multiples of it."""
@@ -81,11 +81,16 @@ def _cut(builder: PassBuilder, scope: Scope) -> bool:
         builder.make("peel_scope", scope, WHY, after=bounds.first, empty="drop")
     if bounds.last < scope.extent:
         builder.make("peel_scope", f"%{identifier}", WHY, after=bounds.last - bounds.first, empty="drop")
-    passed = bounds.first
+    passed, parts = bounds.first, [identifier]
     for at in (bounds.begin, bounds.end) if bounds.begin < bounds.end else ():
         if passed < at < bounds.last:
             builder.make("peel_scope", f"%{identifier}", WHY, after=at - passed)
             identifier, passed = _next(builder, identifier), at
+            parts.append(identifier)
+    for part in parts:
+        if builder.scope(part).guard:
+            # Sums over other loops keep all results of the triangle.
+            sink(builder, part, WHY)
     return True
 
 
