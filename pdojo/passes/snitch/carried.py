@@ -26,7 +26,10 @@ def carry_values(builder: PassBuilder) -> None:
 
 
 def _carry(builder: PassBuilder, identifier: str, name: str) -> None:
-    """Carry a value; loops that no hardware loop repeats are unrolled in part."""
+    """Carry a value in an innermost loop; those that no hardware loop repeats are unrolled in part."""
+    while isinstance(builder.scope(identifier).children[0], Scope):
+        if not builder.attempt("swap_scopes", f"%{identifier}", WHY):
+            break
     builder.make("carry_value", f"%{identifier}", WHY, array=name, location="stack")
     contract(builder)
     scope, array = builder.scope(identifier), builder.nest.arrays[name]

@@ -72,20 +72,20 @@ def _interleave_one(builder: PassBuilder, loops: Sequence[Scope], most: int = CO
             interleave(builder, child)
 
 
-def _guards(loop: Scope) -> set[tuple[Leaf, Expr]]:
+def _guards_of(loop: Scope) -> set[tuple[Leaf, Expr]]:
     """The guards inside of a loop that depend on it and on other loops, with their statements."""
     found = ((leaf, guard) for leaf in loop.leaves for guard in leaf.guards if guard.uses(loop.depth))
     return {(leaf, guard) for leaf, guard in found if len(guard.variables()) > 1}
 
 
-def _has_results(loop: Scope) -> bool:
-    """True if the iterations of a loop have results of their own."""
+def _separates_results(loop: Scope) -> bool:
+    """True if all statements have other results in each iteration of a loop."""
     return all(any(e.uses(loop.depth) for e in leaf.output.index) for leaf in loop.leaves)
 
 
 def _is_checked(loop: Scope) -> bool:
     """True if guards depend on a loop and on others around it, one of them too long for straight code."""
-    return any(leaf.chain[v].extent > COPIES for leaf, guard in _guards(loop) for v in guard.variables())
+    return any(leaf.chain[v].extent > COPIES for leaf, guard in _guards_of(loop) for v in guard.variables())
 
 
 def _is_independent(scope: Scope) -> bool:
@@ -170,7 +170,7 @@ def _several_at_a_time(builder: PassBuilder, identifier: str, copies: int) -> bo
     for part in parts:
         builder.attempt("unroll", f"%{part}", why)
         around = builder.scope(part).parent
-        if around is not None and around.extent <= COPIES and _guards(around) and _has_results(around):
+        if around is not None and around.extent <= COPIES and _guards_of(around) and _separates_results(around):
             builder.attempt("unroll", around, "no copy checks the guard")
     if tiles is not None:
         _cut_temporaries(builder, tiles.outer, copies, why)
