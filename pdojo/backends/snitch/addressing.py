@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from pdojo.backends.common.addresses import Address, Exchange, Scaled, bind, is_within
-from pdojo.backends.snitch.code import CONSTANTS, ZERO, Frame, FrameKind, Register, SnitchCode
+from pdojo.backends.snitch.code import CONSTANTS, ZERO, Frame, FrameKind, Register, SnitchCode, Span
 from pdojo.backends.snitch.numbers import Numbers
 from pdojo.dialect.affine import Atom, Div, Expr, Lookup, Size, atom_variables, const, split_remainders
 from pdojo.dialect.functions import byte_width
