@@ -94,6 +94,44 @@ v i32 [3, 10, 48] heap
 | 3 10 y[{0},{1}] += u[{2},{0}+{2},{3}] * v[{2},{3},{1}]
 """
 """A window of three positions in channels of ten: two loops of terms, the inner of which has a rest."""
+ROW = """
+kernel row(a, b) -> (c)
+a i8 [70] heap
+b i8 [70, 90] heap const
+c i32 [90] heap
+u i32 [70] heap
+v i32 [70, 90] heap
+
+70 u[{0}] = ucast(a[{0}])
+70 90 v[{0},{1}] = cast(b[{0},{1}])
+90
+| c[{0}] = 0
+| 70 c[{0}] += u[{1}] * v[{1},{0}]
+"""
+STEPS = """
+kernel steps(x, r) -> (h)
+x i8 [5, 3, 90] heap
+r i8 [90, 90] heap const
+h i8 [6, 3, 90] heap
+u i32 [5, 3, 90] heap
+v i32 [90, 90] heap
+s i32 [5, 3, 90] heap
+t i32 [5, 3, 90] heap
+w i32 [5, 3, 90] heap
+
+90 90 v[{0},{1}] = cast(r[{0},{1}])
+3 90 h[0,{0},{1}] = x[0,{0},{1}]
+5
+| 3 90 u[{0},{1},{2}] = ucast(h[{0},{1},{2}])
+| 3 90
+| | s[{0},{1},{2}] = 0
+| | 90 s[{0},{1},{2}] += u[{0},{1},{3}] * v[{3},{2}]
+| 3 90 w[{0},{1},{2}] = cast(x[{0},{1},{2}])
+| 3 90 t[{0},{1},{2}] = s[{0},{1},{2}] ^ w[{0},{1},{2}]
+| 3 90 h[{0}+1,{1},{2}] = cast(t[{0},{1},{2}])
+"""
+"""The states of three rows, as those of a recurrent network: products in a loop of steps."""
+STEPS_OF_A_ROW = STEPS.replace(" 3 90\n", " 1 90\n").replace("3 90 ", "1 90 ").replace(", 3, ", ", 1, ")
 SIGNED = """
 kernel signed(a, b) -> (c)
 a i8 [16, 64] heap
@@ -175,10 +213,10 @@ def test_straight_code(name: str, on: str, instruction: str) -> None:
     assert not any("%rsp" in line for line in lines)
 
 
-@pytest.mark.parametrize("text", [BATCHED, TURNED, CHANNELS])
+@pytest.mark.parametrize("text", [BATCHED, TURNED, CHANNELS, ROW, STEPS, STEPS_OF_A_ROW])
 @pytest.mark.parametrize(("on", "instruction"), [(ZEN4, DOTS["matmul_i8"]), (AVX2, PAIRS)])
 def test_other_products(on: str, instruction: str, text: str) -> None:
-    """Batches, operands that lie the other way round, several loops of terms."""
+    """Batches, operands that lie the other way round, several loops of terms, one row, steps."""
     plain = with_alignment(kernel(text), 64)
     found = make_moves(plain, machine(on), "heuristic")
     validate(found.game.program)

@@ -89,13 +89,22 @@ def spatial_loops(leaf: Leaf) -> set[int]:
     return used | {s.depth for s in leaf.chain if s.extent == 1 and s.depth < max(used, default=0)}
 
 
-def is_alone(leaf: Leaf) -> bool:
-    """True if the nest holds only initialisation, sum and statements that follow, with the spatial loops around all."""
+def steps_around(leaf: Leaf) -> int:
+    """The number of outermost loops over results that other statements share, such as the steps of a recurrence."""
+    shared = [s.depth + 1 for s in leaf.chain[: max(spatial_loops(leaf), default=0)] if len(s.children) != 1]
+    return max(shared, default=0)
+
+
+def is_alone(leaf: Leaf, steps: int = 0) -> bool:
+    """True if the nest holds only initialisation, sum and statements that follow, with the spatial loops around all.
+
+    The outermost `steps` loops may hold other statements, too.
+    """
     spatial = spatial_loops(leaf)
-    if not spatial or spatial != set(range(len(spatial))):
+    if not spatial or spatial != set(range(len(spatial))) or steps >= len(spatial):
         return False
     innermost = leaf.chain[len(spatial) - 1]
-    if len(innermost.children) < 2 or any(len(s.children) != 1 for s in leaf.chain[: len(spatial) - 1]):
+    if len(innermost.children) < 2 or any(len(s.children) != 1 for s in leaf.chain[steps : len(spatial) - 1]):
         return False
     first, own, *behind = innermost.children
     follows = isinstance(own, Scope) and leaf in own.leaves and all(isinstance(each, Leaf) for each in behind)

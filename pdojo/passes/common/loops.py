@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from pdojo.dialect.affine import const, var
 from pdojo.dialect.attributes import Intent
+from pdojo.dialect.rules.lanes import linear_address
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.nodes import is_plain, is_whole, run_time_extent
 from pdojo.dialect.view.storage import accesses_of, physical_index
@@ -58,6 +59,23 @@ def flatten(builder: PassBuilder, *, guarded: bool = True) -> None:
         for array, dimension in sorted({place for places in inner.values() for place in places}):
             if builder.nest.arrays[array].buffer.op is not None:
                 builder.attempt("collapse_dims", f"{array}:{dimension}", why)
+
+
+def order_terms(builder: PassBuilder) -> None:
+    """Let every reduction of one array read it in the order of memory, as far as its loops over terms decide."""
+    why = "a reduction reads in the order of memory"
+    for identifier in [leaf.id for leaf in builder.nest.leaves if leaf.accumulate is not None]:
+        leaf = builder.leaf(identifier)
+        if len(leaf.reads) != 1:
+            continue
+        (read,) = leaf.reads
+        address = linear_address(read.index, read.array.shape)
+        terms = [s for s in leaf.chain if not any(e.uses(s.depth) for e in leaf.output.index)]
+        first = len(leaf.chain) - len(terms)
+        if address.is_linear and [s.depth for s in terms] == [*range(first, len(leaf.chain))]:
+            wanted = sorted(terms, key=lambda s: -abs(address.coefficient(s.depth)))
+            chain = [s.id for s in (*leaf.chain[:first], *wanted)]
+            builder.transact(lambda i=identifier, chain=chain: reorder(builder, i, chain, why))
 
 
 def unfold(builder: PassBuilder) -> None:
@@ -117,11 +135,13 @@ def jam(builder: PassBuilder, loop: Scope, size: int, why: str) -> None:
         builder.attempt("tile_dim", f"{name}:{dimension}", why, size=size)
 
 
-def reorder(builder: PassBuilder, statement: str, wanted: Sequence[str]) -> None:
+def reorder(
+    builder: PassBuilder, statement: str, wanted: Sequence[str], why: str = "the order of loops that reuses most"
+) -> None:
     """Interchange the loops around a statement into the wanted order, outermost first."""
     for position, target in enumerate(wanted):
         while (depth := _depth(builder.leaf(statement), target)) != position:
-            builder.make("swap_scopes", builder.loop(statement, depth - 1), "the order of loops that reuses most")
+            builder.make("swap_scopes", builder.loop(statement, depth - 1), why)
 
 
 def _depth(leaf: Leaf, loop: str) -> int:

@@ -40,10 +40,11 @@ from pdojo.passes.common.contraction import (
     pack_box,
     peel,
     spatial_loops,
+    steps_around,
     tiles_of,
     uses,
 )
-from pdojo.passes.common.loops import peel_rest, reorder
+from pdojo.passes.common.loops import peel_rest, reorder, tile
 from pdojo.passes.common.units import ProductUnit, dot_units
 from pdojo.passes.cpu.epilogue import absorb_epilogue, results_behind, split_epilogue
 from pdojo.passes.cpu.threads import balance, work
@@ -64,7 +65,10 @@ class DotPlan:
 
     unit: ProductUnit
     outer: tuple[str, ...]
-    rows: str
+    steps: int
+    """The number of outermost loops that hold other statements, too."""
+    rows: str | None
+    """None for a single row."""
     columns: str
     group: str
     """The loop of terms to cut into the instruction's loops."""
@@ -112,20 +116,23 @@ def _plan(builder: PassBuilder, leaf: Leaf, unit: ProductUnit) -> DotPlan | None
     if shape is None or not unit.computes(builder, leaf):
         return None
     panel, other = leaf.reads[unit.columns], leaf.reads[1 - unit.columns]
-    columns = [s for s in shape.own[unit.columns] if s.extent >= unit.lanes]
-    rows = [s for s in shape.own[1 - unit.columns] if s.extent >= unit.height]
+    steps = steps_around(leaf)
+    columns = [s for s in shape.own[unit.columns] if s.extent >= unit.lanes and s.depth >= steps]
+    rows = [s for s in shape.own[1 - unit.columns] if s.extent >= unit.height and s.depth >= steps]
     terms = [s for s in shape.terms if uses(panel, s) and uses(other, s) and s.extent >= unit.terms]
-    if not columns or not terms or not rows or not can_pack(leaf, panel):
+    if not columns or not terms or not (rows or unit.height == 1) or not can_pack(leaf, panel):
         return None
-    column, row = (max(found, key=lambda s: (s.extent, s.depth)) for found in (columns, rows))
+    column, row = (max(found, key=lambda s: (s.extent, s.depth), default=None) for found in (columns, rows))
+    assert column is not None
     # As many terms as possible fill groups.
     group = max(terms, key=lambda s: (s.extent // unit.terms * unit.terms / s.extent, s.extent, s.depth))
     rest = group.extent % unit.terms
     if unit.height > 1 and rest * FEW > group.extent:
         return None
     outer = [s for s in shape.spatial if s not in (row, column)]
-    block = _best_block(builder, unit, row.extent, column.extent, share=all(s.extent == 1 for s in outer))
-    return DotPlan(unit, tuple(s.id for s in outer), row.id, column.id, group.id, block)
+    share = all(s.extent == 1 for s in outer)
+    block = _best_block(builder, unit, row.extent if row else 1, column.extent, share=share)
+    return DotPlan(unit, tuple(s.id for s in outer), steps, row.id if row else None, column.id, group.id, block)
 
 
 def _best_block(builder: PassBuilder, unit: ProductUnit, rows: int, columns: int, *, share: bool = False) -> Block:
@@ -166,11 +173,15 @@ def _tile(builder: PassBuilder, identifier: str, unit: ProductUnit) -> bool:
     """Apply the plan to one contraction; returns False if there is none."""
     leaf = builder.leaf(identifier)
     plan = _plan(builder, leaf, unit)
-    if plan is None or not is_alone(leaf):
+    if plan is None or not is_alone(leaf, plan.steps):
         return False
     depth = len(plan.outer)
-    absorb_epilogue(builder, identifier)
-    reorder(builder, identifier, [*plan.outer, plan.columns, plan.rows])
+    if not plan.steps:
+        absorb_epilogue(builder, identifier)
+    rows, columns = plan.rows, plan.columns
+    if rows is None:
+        rows, columns = tile(builder, columns, builder.scope(columns).extent, "a loop of one row")
+    reorder(builder, identifier, [*plan.outer, columns, rows])
     for position, size in ((depth + 1, unit.height), (depth, unit.lanes)):
         _whole(builder, identifier, position, size, plan)
     before = {other.id for other in builder.nest.leaves}
@@ -194,7 +205,7 @@ def _whole(builder: PassBuilder, identifier: str, depth: int, size: int, plan: D
     """Peel off the part of the loop at `depth` that fills no tile, into its own nest."""
     if not peel_rest(builder, builder.loop(identifier, depth), size, f"{plan.why}; the rest without it"):
         return
-    for around in reversed(range(depth)):
+    for around in reversed(range(plan.steps, depth)):
         builder.make("split_scopes", builder.loop(identifier, around), "the rest by itself", after=1)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.greedy import place_buffers
-from pdojo.passes.common.loops import drop_unit_loops, flatten, unfold
+from pdojo.passes.common.loops import drop_unit_loops, flatten, order_terms, unfold
 from pdojo.passes.common.output_sharing import share_outputs
 from pdojo.passes.common.reciprocals import invert_numbers, share_reciprocals
 from pdojo.passes.cpu.columns import join_terms, sum_columns
@@ -39,6 +39,7 @@ def heuristic(builder: PassBuilder) -> None:
     builder.exhaust(lambda: builder.nest.leaves, "approximate", "a shorter form of the function has fewer instructions")
     unfold(builder)
     drop_unit_loops(builder)
+    order_terms(builder)
     flatten(builder)
     share_reciprocals(builder)
     invert_numbers(builder)

@@ -37,3 +37,11 @@ def test_parts_of_rows_are_vectors() -> None:
 def test_rows_of_a_part_of_an_image_are_one_loop() -> None:
     x = build.input("x", "f32", (32, 64, 56, 56))
     assert not {28, 56} & {scope.extent for scope in tuned(x, build.sum(x, (0, 2, 3))).scopes}
+
+
+def test_reductions_of_turned_images_read_in_the_order_of_memory() -> None:
+    x = build.input("x", "f32", (1, 32, 40, 24))
+    nest = tuned(x, build.max(build.transpose(x, (0, 3, 1, 2))))
+    reading = [leaf for leaf in nest.leaves if any(read.array.name == "x" for read in leaf.reads)]
+    assert reading
+    assert all(leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR for leaf in reading)
