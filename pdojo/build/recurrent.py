@@ -43,6 +43,8 @@ class RecurrentCell:
     """The product of inputs with their weights, if it is no plain one."""
     of_states: Function | None = None
     """The product of states with their weights, if it is no plain one."""
+    forgets: bool = False
+    """Whether `of_states` takes 0 for the states of rows that ended before the last step."""
 
     @property
     def size(self) -> int:
@@ -75,9 +77,10 @@ class RecurrentCell:
         sequences = [flip(products, 0), flip(numbers, 0)] if self.backwards else [products, numbers]
 
         def masked(old: Sequence[Array], elements: Sequence[Array]) -> list[Array]:
-            new = list(step(old, elements[0]))
             if self.lengths is None:
-                return new
+                return list(step(old, elements[0]))
+            seen = where(expand_dims(self.lengths >= elements[1], 1), old[0], 0) if self.forgets else old[0]
+            new = list(step([seen, *old[1:]], elements[0]))
             going = expand_dims(self.lengths > elements[1], 1)
             kept = [where(going, after, before) for after, before in zip(new, old, strict=True)]
             return [*kept, where(going, new[0], 0)]

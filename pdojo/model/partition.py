@@ -78,6 +78,8 @@ class _Partition:
         self.inlined: set[Operation] = set()
         """Views of copies, and the copies, that each kernel reads through."""
         self.homes: dict[Tensor, Group] = {}
+        self.others = Group(-1)
+        """Views of what no kernel computes, which are no kernel's."""
         self.in_place = _in_place(graph)
 
     def groups(self) -> list[Group]:
@@ -87,7 +89,10 @@ class _Partition:
                 self.inlined.add(operation)
                 continue
             before = [self.homes[tensor] for tensor in self._operands(operation) if tensor in self.homes]
-            home = max(before, key=lambda group: group.number, default=None)
+            home = max((each for each in before if each is not self.others), key=lambda g: g.number, default=None)
+            if home is None and operation.kind is Kind.VIEW and not _moves(operation):
+                self.homes.update(dict.fromkeys(operation.made, self.others))
+                continue
             direct = [tensor for tensor in operation.tensors if home is not None and self.homes.get(tensor) is home]
             in_place = self._is_in_place(operation)
             if home is None or in_place or not self._joins(operation, home, direct):

@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_map_only
 from pdojo.errors import UsageError
 from pdojo.model.graph import Operand, Tensor
 from pdojo.model.model import Model
+from pdojo.torch.byte_layers import multiply_bytes
 from pdojo.torch.decompositions import decompositions
 from pdojo.torch.element_types import handle_type, values_of
 from pdojo.torch.idle_views import drop_idle_views
@@ -50,6 +51,7 @@ def exported_model(name: str, function: Callable[..., Any], inputs: Sequence[Any
         with torch.no_grad(), ByAxes(), warnings.catch_warnings(action="ignore", category=FutureWarning):
             warnings.filterwarnings("ignore", "The tensor attributes .* were assigned during export", UserWarning)
             program = torch.export.export(_Dense(function), tuple(dense), strict=False)
+            multiply_bytes(program.graph_module)
             program = program.run_decompositions(_decompositions())
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

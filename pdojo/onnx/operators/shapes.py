@@ -243,11 +243,11 @@ def reverse_sequence(node: Node) -> Array:
         node.contradicts(f"lengths {shape}, and axes {time} and {batch}, do not fit an array {list(x.shape)}")
     if isinstance(lengths, Array):
         # Indices are in memory before the kernel that reads at them.
-        raise NeedsParts(1, lambda given: [_reversed(given, x.shape[:2], time)])
+        raise NeedsParts(1, lambda given: [reversed_places(given, x.shape[:2], time)])
     return indexing.reverse_sequences(x, integers(node, 1), time, batch)
 
 
-def _reversed(lengths: Array, shape: Sequence[int], time: int) -> Array:
+def reversed_places(lengths: Array, shape: Sequence[int], time: int) -> Array:
     """The places in time from which the sequences of a batch take their elements."""
     # The place of one more element than there are is out of range, and an i32.
     least = build.minimum(build.cast(lengths, "i64"), scalar(shape[time] + 1, "i64"))

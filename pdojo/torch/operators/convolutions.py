@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from pdojo import build
-from pdojo.build import Array, conv_gradients
+from pdojo.build import Array, conv_gradients, quantising
 from pdojo.build.winograd import quick_conv
 from pdojo.torch.operators.registry import Call, aten
 
@@ -41,6 +43,26 @@ def convolution(
     return build.conv_transpose(
         x, weights, bias, stride=strides, padding=ends, output_padding=behind, dilation=dilations, groups=groups
     )
+
+
+@aten("pdojo.byte_conv.default", known=(3,))
+def byte_conv(
+    call: Call,
+    x: Array,
+    weights: Array,
+    zero: int,
+    zeros: Array | torch.Tensor | None,
+    stride: Numbers,
+    padding: Numbers,
+    dilation: Numbers,
+    groups: int,
+) -> Array:
+    """The convolution of bytes minus their zero points, in 32 bits."""
+    if isinstance(zeros, torch.Tensor):
+        zeros = build.table(zeros.tolist(), "i32") if zeros.any() else None
+    point = build.constant(zero, x.dtype) if zero else None
+    places: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    return quantising.integer_conv(x, weights, point, zeros, **places)
 
 
 @aten("convolution_backward.default")

@@ -13,11 +13,11 @@ pytest.importorskip("onnxruntime", reason="needs onnxruntime")
 from beside_runtime import Draw, check
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(16))
 def test_networks(seed: int) -> None:
     draw = Draw(seed)
     steps, width, size = draw.among(1, 4), draw.among(3, 8), draw.among(4, 6)
-    batch = draw.among(1, 1, 3)
+    batch = draw.among(1, 3)
     kind = draw.among("forward", "reverse", "bidirectional")
     directions = 2 if kind == "bidirectional" else 1
     points = draw.among((directions,), (directions, 4 * size))
@@ -28,20 +28,19 @@ def test_networks(seed: int) -> None:
     operands: list[Any] = [
         *(draw.numbers(steps, batch, width), *weights),
         draw.numbers(directions, 8 * size) if draw.flip() else None,
-        draw.integers(1, steps + 1, batch) if batch > 1 and draw.flip() else None,
+        draw.integers(1, steps + 1, batch) if draw.flip() else None,
         *(draw.numbers(directions, batch, size) if held else None for _ in range(2)),
         draw.numbers(directions, 3 * size) if draw.flip() else None,
         *(draw.scale(*points) / 10, middle, draw.scale(*points) / 10, middle),
     ]
     attributes: dict[str, Any] = {"direction": kind, "hidden_size": size}
-    # A state at a tie is a step of its range away. ONNX Runtime leaves out inputs behind the longest sequence.
-    rtol = 1e-4 if batch == 1 else 2e-3 if operands[4] is None else 2e-2
+    # Only activations, and the order of additions, round differently.
     check(
         draw,
         "DynamicQuantizeLSTM",
         operands,
-        ["y", "h", "c"],
+        draw.among(["y", "h", "c"], ["", "h", "c"], ["y"]),
         fixed=[1, 2, 8, 9, 10, 11],
-        rtol=rtol,
+        rtol=2e-6,
         attributes=attributes,
     )

@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 pytest.importorskip("torch.ao.quantization.fx._decomposed", reason="needs PyTorch's operators of quantisation")
 
 import pdojo
+from pdojo.torch.exporting import exported_model
 
 Q: Any = torch.ops.quantized_decomposed
 PLAIN = {"tune": "none"}
@@ -130,6 +131,58 @@ def test_products_of_bytes(linear: Any, left: Any, right: Any, by_channel: bool,
 
     explained = compared(layer, x)
     assert any("aten._int_mm.default" in kernel.operators for kernel in explained.kernels)
+
+
+@pytest.mark.parametrize(
+    ("conv", "left", "right", "shape", "weights", "places"),
+    [
+        (torch.conv2d, BYTE, SIGNED, (2, 6, 9, 8), (8, 6, 3, 3), {"padding": 1}),
+        (torch.nn.functional.conv2d, SIGNED, SIGNED, (6, 9, 8), (8, 3, 3, 2), {"groups": 2, "dilation": (1, 2)}),
+        (torch.ops.aten.conv1d.default, BYTE, BYTE, (1, 6, 19), (8, 6, 3), {"stride": [2]}),
+        (torch.conv3d, SIGNED, BYTE, (2, 4, 6, 5, 5), (4, 1, 3, 3, 3), {"groups": 4, "padding": (1, 0, 2)}),
+    ],
+)
+@pytest.mark.parametrize("zeros", [None, 0, 7])
+def test_convolutions_of_bytes(
+    conv: Any, left: Any, right: Any, shape: tuple[int, ...], weights: tuple[int, ...], places: Any, zeros: int | None
+) -> None:
+    """Weights with one scale, and with one for each output, with and without zero points."""
+    x, weight = (
+        torch.randint(low, top + 1, size, dtype=t) for (low, top, t), size in ((left, shape), (right, weights))
+    )
+    count = weights[0]
+    scales, bias = torch.rand(count) / 100 + 0.001, torch.randn(count)
+    points = torch.randint(-5, 5, (count,)) if zeros else torch.zeros(count, dtype=torch.int64)
+
+    class Layer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight, self.scales, self.points = map(torch.nn.Buffer, (weight, scales, points))
+
+        def forward(self, x: Any) -> Any:
+            x = Q.dequantize_per_tensor(x, 0.02, 3, *left)
+            if zeros is None:
+                return conv(x, Q.dequantize_per_tensor(self.weight, 0.011, 5, *right), bias, **places)
+            return conv(x, Q.dequantize_per_channel(self.weight, self.scales, self.points, 0, *right), bias, **places)
+
+    explained = compared(Layer(), x)
+    assert sum("pdojo.byte_conv.default" in kernel.operators for kernel in explained.kernels) == 1
+    model = exported_model("layer", Layer(), [x])
+    assert "byte_conv" in "".join(call.kernel.sym_name.data for call in model.calls)
+    (found,) = model.interpret(x.numpy())
+    with torch.no_grad():
+        torch.testing.assert_close(torch.from_numpy(found), Layer()(x), rtol=1e-5, atol=1e-5)
+
+
+def test_convolutions_with_borders_by_name_are_not_multiplied_as_bytes() -> None:
+    weight = torch.randint(-128, 128, (4, 2, 3, 3), dtype=torch.int8)
+
+    def layer(x: Any) -> Any:
+        x = Q.dequantize_per_tensor(x, 0.02, 3, *BYTE)
+        return torch.conv2d(x, Q.dequantize_per_tensor(weight, 0.01, 0, *SIGNED), padding="same")
+
+    explained = compared(layer, torch.randint(0, 256, (1, 2, 5, 5), dtype=torch.uint8))
+    assert not any("pdojo.byte_conv.default" in kernel.operators for kernel in explained.kernels)
 
 
 def test_weights_of_floats_are_not_multiplied_as_bytes() -> None:
