@@ -3,7 +3,7 @@
 Workloads are kernels at sizes: `softmax`, `softmax:24576x512`, `conv:8x10x3x512x512x5,P=2`, `batchnorm_1`; the default
 is the rows of the paper's Table 3; with --held it is sixty randomly drawn shapes. With --unseen, workloads are kernels
 that are in no library, by name. docs/benchmarks.md describes the measurement. With --machine snitch, micro-kernels run
-on the simulator: the paper's Figures 8 and 9 (docs/snitch-bench.md).
+on the simulator: the paper's Figures 8 and 9, or with --drawn kernels drawn by a fixed seed (docs/snitch-bench.md).
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ def _arguments() -> Arguments:
     add("workloads", nargs="*", metavar="WORKLOAD", help="kernels, with sizes or without; the paper's Table 3 if none")
     add("--held", action="store_true", help="the sixty shapes of benchmarks/held.txt instead")
     add("--unseen", action="store_true", help="the kernels of benchmarks/unseen instead: the named ones, or all twenty")
+    add("--drawn", action="store_true", help="for Snitch cores: the kernels drawn by a fixed seed instead")
     add("--dtype", metavar="TYPE", help="element type, where not the kernel's own (f32, f64)")
     add("--pass", dest="expert", choices=(*EXPERT_PASSES, "none"), default="heuristic", help="the expert pass")
     runs.add_measuring(parser, "all that are installed")
@@ -113,7 +114,7 @@ def _begin(console: Console, parser: Arguments, given: argparse.Namespace) -> tu
     if known_machine(given.machine).backend == "snitch":
         output = runs.output_file(given.output, Path(given.machine).stem)
         return output, snitch.settings_of(console, given, parser.parse_args([]))
-    for name in ("strategies", "assembly"):
+    for name in ("strategies", "assembly", "drawn"):
         if getattr(given, name) != parser.get_default(name):
             raise UsageError(f"--{name} is for Snitch cores: add --machine snitch")
     for name in ("evaluations", "database"):

@@ -11,6 +11,7 @@ from pdojo_tools.outputs import write_output
 
 from benchmarks.origin import JSON
 from benchmarks.records import OURS, Record
+from benchmarks.snitch.drawn.draw import drawn_kernels
 from benchmarks.snitch.figures import best
 from benchmarks.snitch.kernels import MICRO_KERNELS
 from pdojo.backends.calling.arrays import Parameter
@@ -36,7 +37,7 @@ def write_assembly(records: Sequence[Record], machine: Machine, folder: Path) ->
         if winner is None:
             continue
         strategy, outcome = winner
-        kernel = next(each for each in MICRO_KERNELS if each.text == record.data["kernel"])
+        kernel = next(each for each in (*MICRO_KERNELS, *drawn_kernels()) if each.text == record.data["kernel"])
         row = next(r for r in record.data["rows"] if (r["library"], r["variant"]) == (OURS, strategy))
         (program,) = parse_notation(row["program"])
         loaded = load(program, kernel.machine(machine))

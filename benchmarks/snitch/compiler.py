@@ -127,12 +127,12 @@ def c_source(plain: KernelOp) -> str:
     return re.sub(r"\bint64_t (i\d+)\b", r"int32_t \1", text)
 
 
-def compiled_outcome(compiler: Compiler, plain: KernelOp, machine: Machine, seed: int) -> Outcome:
-    """The outcome of the compiled plain kernel on our simulator, compared with the interpreter."""
+def compiled_outcome(compiler: Compiler, c: str, plain: KernelOp, machine: Machine, seed: int) -> Outcome:
+    """The outcome of compiled C on our simulator, compared with the interpreter on the plain kernel."""
     nest = nest_of(plain)
     parameters = parameters_of(nest)
     try:
-        text = compiler.assembly(c_source(plain))
+        text = compiler.assembly(c)
         program = assemble(text, nest.name)
         # The workspace is always an argument.
         workspace = max(8, plan_memory(nest).shared_bytes)

@@ -12,11 +12,14 @@ from benchmarks.searching import plan_of, searched
 from benchmarks.snitch.baselines import baselines_of
 from benchmarks.snitch.compiler import Compiler, compiled_outcome
 from benchmarks.snitch.kernels import MicroKernel, lanes_of, required_operations
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.measure import CompileError, KernelReference, MeasuredProgram, Outcome, Simulation
+from pdojo.backends.measure.arrays import random_inputs
 from pdojo.backends.measure.pool import Workers
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError
 from pdojo.names import EXPERT_PASSES
@@ -51,8 +54,12 @@ def measure(
     simulators: Workers,
     tell: Listener,
 ) -> JSON:
-    """A record (`benchmarks.records.Record`), including failures."""
+    """A record (`benchmarks.records.Record`), including failures.
+
+    Raises MeasurementError if the plain kernel's results differ from the reference that the kernel brings.
+    """
     plain = kernel.instantiate(dtype)
+    _check(kernel, dtype, plain, seed)
     core = kernel.machine(machine)
     record: JSON = {
         "label": label_of(kernel, dtype),
@@ -92,8 +99,19 @@ def measure(
         row["outcome"] = outcome.to_json()
     if compiler is not None:
         tell(compiler.title)
-        rows.append(_row(COMPILER, compiler.title, compiled_outcome(compiler, plain, core, seed)))
+        rows.append(
+            _row(COMPILER, compiler.title, compiled_outcome(compiler, kernel.c_source(dtype), plain, core, seed))
+        )
     return {**record, "rows": rows}
+
+
+def _check(kernel: MicroKernel, dtype: str, plain: KernelOp, seed: int) -> None:
+    """Compare the interpreter's results with the kernel's own reference, with which all programs are compared."""
+    nest = nest_of(plain)
+    parameters = parameters_of(nest)
+    inputs = random_inputs(parameters, seed)
+    outputs = interpret(nest, inputs)
+    kernel.check(dtype, inputs, {p.name: outputs[p.name] for p in parameters if p.written})
 
 
 def _tuned(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeAlias
+
+from numpy.typing import NDArray
 
 import pdojo.kernels
+from benchmarks.snitch.compiler import c_source
 from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.dialect.assumptions import with_alignment, with_permission
 from pdojo.dialect.attributes import Numerics
@@ -17,6 +21,7 @@ from pdojo.dialect.view.nest import Leaf, Nest
 from pdojo.errors import UsageError, did_you_mean
 from pdojo.kernels import Workload, workload
 
+Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 DTYPES = ("f64", "f32")
 TRACES = Path(pdojo.kernels.__file__).parent / "traces" / "snitch"
 """The folder of handmade traces."""
@@ -46,6 +51,13 @@ class MicroKernel:
         """The plain kernel with its alignment and permissions."""
         kernel = with_alignment(self.workload(dtype).instantiate(), ALIGNMENT)
         return with_permission(kernel, Numerics.NUMBERS) if self.has_maximum else kernel
+
+    def c_source(self, dtype: str) -> str:
+        """The same computation as plain C."""
+        return c_source(self.instantiate(dtype))
+
+    def check(self, dtype: str, inputs: Arrays, outputs: Arrays) -> None:
+        """Raise MeasurementError if outputs differ from an independent reference; library kernels have none here."""
 
     def machine(self, machine: Machine) -> Machine:
         """The machine, with a divider if the kernel needs one."""
@@ -86,19 +98,18 @@ MICRO_KERNELS = (
 )
 
 
-def chosen(names: Sequence[str]) -> tuple[MicroKernel, ...]:
-    """The micro-kernels named on a command line: `dot:1x256`, or `matmul` for all its sizes; all without names.
+def chosen(names: Sequence[str], known: tuple[MicroKernel, ...] = MICRO_KERNELS) -> tuple[MicroKernel, ...]:
+    """The known kernels named on a command line: `dot:1x256`, or `matmul` for all its sizes; all without names.
 
     Raises UsageError for an unknown name.
     """
     if not names:
-        return MICRO_KERNELS
+        return known
     found: dict[str, MicroKernel] = {}
     for name in names:
-        mine = [each for each in MICRO_KERNELS if name in (each.text, each.text.partition(":")[0])]
+        mine = [each for each in known if name in (each.text, each.text.partition(":")[0])]
         if not mine:
-            known = [each.text for each in MICRO_KERNELS]
-            raise UsageError(f"'{name}' is no micro-kernel; {did_you_mean(name, known)}")
+            raise UsageError(f"'{name}' is no micro-kernel; {did_you_mean(name, [each.text for each in known])}")
         found |= {each.text: each for each in mine}
     return tuple(found.values())
 

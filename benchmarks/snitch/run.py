@@ -15,9 +15,11 @@ from benchmarks.records import Record
 from benchmarks.runs import Benchmark, Job, usual_settings
 from benchmarks.snitch.assembly import write_assembly
 from benchmarks.snitch.compiler import MISSING, find_compiler
+from benchmarks.snitch.drawn.draw import drawn_kernels
+from benchmarks.snitch.drawn.report import DRAWN, means_of, print_drawn
 from benchmarks.snitch.figures import summary
 from benchmarks.snitch.job import USUAL, label_of, measure
-from benchmarks.snitch.kernels import DTYPES, chosen
+from benchmarks.snitch.kernels import DTYPES, MICRO_KERNELS, MicroKernel, chosen
 from benchmarks.snitch.report import figures_of, print_figures
 from pdojo.backends.snitch.backend import SNITCH as BACKEND
 from pdojo.dialect.machines.machine_file import machine_to_json
@@ -38,7 +40,7 @@ def settings_of(console: Console, given: argparse.Namespace, defaults: argparse.
         raise UsageError("--evaluations is for searches: name `search` among the --strategies")
     if given.dtype not in (None, *DTYPES):
         raise UsageError(f"micro-kernels have the types {' and '.join(DTYPES)}, not '{given.dtype}'")
-    kernels = chosen(given.workloads)
+    kernels = chosen(given.workloads, _known(is_drawn=given.drawn))
     if find_compiler() is None:
         console.print(f"plain C is left out: {MISSING}", highlight=False, soft_wrap=True)
     return {
@@ -47,11 +49,16 @@ def settings_of(console: Console, given: argparse.Namespace, defaults: argparse.
         "machine": machine_to_json(known_machine(given.machine)),
         "kernels": [kernel.text for kernel in kernels],
         "dtypes": list(DTYPES) if given.dtype is None else [given.dtype],
-        "strategies": list(given.strategies or USUAL),
+        "drawn": given.drawn,
+        "strategies": list(given.strategies or (DRAWN if given.drawn else USUAL)),
         "evaluations": given.evaluations,
         "seed": given.seed,
         **_facts({}),
     }
+
+
+def _known(*, is_drawn: bool) -> tuple[MicroKernel, ...]:
+    return drawn_kernels() if is_drawn else MICRO_KERNELS
 
 
 def _facts(_: JSON) -> JSON:
@@ -72,16 +79,23 @@ def _jobs(settings: JSON, stack: ExitStack) -> list[Job]:
     )
     return [
         Job(label_of(kernel, dtype), 1, partial(measure, kernel, dtype, *shared))
-        for kernel in chosen(settings["kernels"])
+        for kernel in chosen(settings["kernels"], _known(is_drawn=settings.get("drawn", False)))
         for dtype in settings["dtypes"]
     ]
 
 
-def _print_summary(console: Console, _: JSON, records: Sequence[Record]) -> None:
-    print_figures(console, records)
+def _print_summary(console: Console, settings: JSON, records: Sequence[Record]) -> None:
+    if settings.get("drawn", False):
+        print_drawn(console, records)
+    else:
+        print_figures(console, records)
 
 
-BENCHMARK = Benchmark(_jobs, _print_summary, summary, figures=figures_of, facts=_facts)
+def _means(records: Sequence[Record]) -> JSON:
+    return {**summary(records), "beside_plain_c": means_of(records)}
+
+
+BENCHMARK = Benchmark(_jobs, _print_summary, _means, figures=figures_of, facts=_facts)
 
 
 def store_assembly(console: Console, records: Sequence[Record], settings: JSON, folder: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +12,24 @@ import pytest
 from pdojo_tools import snitch
 
 from benchmarks import bench
-from benchmarks.records import Record
+from benchmarks.records import Record, read_results
 from benchmarks.snitch import compiler as compiling
 from benchmarks.snitch.baselines import BASELINES, baselines_of
 from benchmarks.snitch.compiler import c_source, compiled_outcome, find_compiler
+from benchmarks.snitch.drawn.draw import drawn_kernels
+from benchmarks.snitch.drawn.report import page_of
 from benchmarks.snitch.figures import best, cycles_of, part_of_peak, summary
 from benchmarks.snitch.kernels import DTYPES, MICRO_KERNELS, MicroKernel, chosen, required_operations
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.measure import CompileError, SimulatedOnSnitch
+from pdojo.backends.measure.arrays import random_inputs
 from pdojo.backends.snitch.backend import SnitchBackend
 from pdojo.backends.snitch.targets import snitch_source
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
-from pdojo.errors import PdojoError, UsageError
+from pdojo.errors import MeasurementError, PdojoError, UsageError
 
 SNITCH = machine("snitch")
 
@@ -236,7 +242,7 @@ def test_plain_c() -> None:
         pytest.skip(str(error))
     for name in ("matmul:8x8x8", "relu:16x16"):
         (kernel,) = chosen([name])
-        found = compiled_outcome(compiler, kernel.instantiate("f64"), SNITCH, 0)
+        found = compiled_outcome(compiler, kernel.c_source("f64"), kernel.instantiate("f64"), SNITCH, 0)
         assert isinstance(found, SimulatedOnSnitch), found
         assert found.check is not None
     with pytest.raises(PdojoError, match="-O2: "):
@@ -250,3 +256,41 @@ def test_c_source() -> None:
     assert "int64_t i" not in text
     assert "CONTRACT" not in text
     assert "fp-contract" not in text
+
+
+def test_drawn_kernels() -> None:
+    """A fixed seed draws the same kernels again, each at sizes of both kinds; NumPy agrees with the interpreter."""
+    kernels = drawn_kernels()
+    assert len({kernel.form.name for kernel in kernels}) >= 30
+    assert len({kernel.text for kernel in kernels}) == len(kernels)
+    assert kernels[0].text == "hardswish:120"
+    for kernel, dtype in product(kernels, DTYPES):
+        assert {size % 4 == 0 for size in kernel.sizes.values()} == {kernel in kernels[::2]}
+        nest = nest_of(kernel.instantiate(dtype))
+        inputs = random_inputs(parameters_of(nest), 1)
+        found = interpret(nest, inputs)
+        outputs = {p.name: found[p.name] for p in parameters_of(nest) if p.written}
+        kernel.check(dtype, inputs, outputs)
+        last = list(outputs)[-1]
+        with pytest.raises(MeasurementError, match="differs from NumPy's"):
+            kernel.check(dtype, inputs, {**outputs, last: outputs[last] + 1})
+
+
+def test_bench_of_drawn_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Plain C compiles, if a compiler is there, and has the interpreter's results."""
+    output = tmp_path / "out.json"
+    names = [kernel.text for kernel in drawn_kernels()[::8]]
+    command = ["--machine", "snitch", "--drawn", *names, "--dtype", "f32", "--strategies", "naive", "-o", str(output)]
+    assert bench.main(command) == 0
+    assert "naive, f32:" in capsys.readouterr().out
+    settings, records = read_results(output)
+    assert settings["drawn"]
+    for record in records:
+        plain = [row for row in record.rows if row.library == "plain C"]
+        assert len(plain) == (settings["compiler"] is not None)
+        assert all(isinstance(row.outcome, SimulatedOnSnitch) for row in plain), record.label
+    page = page_of(records)
+    assert page.count("\n| ") == len(records) + 2
+    assert bench.main(["--machine", "snitch", "--drawn", "matmul"]) == 2
+    assert bench.main(["--drawn"]) == 2
+    assert "--drawn is for Snitch cores" in capsys.readouterr().err
