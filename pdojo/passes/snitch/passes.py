@@ -24,6 +24,7 @@ from pdojo.passes.snitch.interleaving import COPIES, interleave, is_kept
 from pdojo.passes.snitch.packing import contract, contract_scalars, is_streamable, lanes_along, pack, updates
 from pdojo.passes.snitch.registers import is_innermost, keep_invariants, use_registers
 from pdojo.passes.snitch.steps import shorten_sums
+from pdojo.passes.snitch.values import merge_values, separate_values
 from pdojo.passes.snitch.windows import align_windows, spare_port
 
 UNROLLED = 128
@@ -49,6 +50,7 @@ def heuristic(builder: PassBuilder) -> None:
     """Fuse loops, pack numbers, interleave several results innermost; then every hardware move."""
     why = "a shorter form of the function has fewer instructions"
     builder.exhaust(lambda: builder.nest.leaves, "approximate", why)
+    separated = separate_values(builder)
     _simplify(builder)
     share_reciprocals(builder)
     builder.exhaust(builder.scopes, "join_scopes", "fused loops keep values in registers")
@@ -64,6 +66,7 @@ def heuristic(builder: PassBuilder) -> None:
         if isinstance(node, Scope):
             interleave(builder, node.id)
     builder.exhaust(builder.dimensions, "reuse_dims", "the dimension is dead after each iteration: less memory")
+    merge_values(builder, separated)
     use_registers(builder)
     shorten_sums(builder)
     unroll(builder, lambda leaf: not _is_streamed(leaf))
@@ -164,8 +167,16 @@ def _recompute(builder: PassBuilder) -> None:
         if not isinstance(leaf, Leaf) or leaf.function not in CHEAP or leaf.accumulate is not None:
             continue
         name = leaf.output.array.name
-        elsewhere = [reader.id for reader in builder.nest.readers[name] if reader.parent is not leaf.parent]
-        if elsewhere and leaf.output.array.buffer.op is not None and builder.nest.writers[name] == [leaf]:
+        readers = builder.nest.readers[name]
+        elsewhere = [reader.id for reader in readers if reader.parent is not leaf.parent]
+        # Inside of further loops, it would be computed again and again.
+        is_deeper = any(len(reader.chain) > len(leaf.chain) for reader in readers)
+        if (
+            elsewhere
+            and not is_deeper
+            and leaf.output.array.buffer.op is not None
+            and builder.nest.writers[name] == [leaf]
+        ):
             builder.transact(lambda i=identifier, name=name, readers=elsewhere: _inline(builder, i, name, readers))
 
 
