@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import prod
 
 from pdojo.dialect.affine import Expr
@@ -10,7 +11,7 @@ from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.rules.streams import FPU_FUNCTIONS
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.passes.common.builder import PassBuilder
-from pdojo.passes.common.loops import sink, tile
+from pdojo.passes.common.loops import peel_rest, sink, tile
 from pdojo.passes.snitch.hardware import share_innermost
 from pdojo.passes.snitch.packing import is_streamable, lanes_along, partial_sums
 from pdojo.passes.snitch.registers import REGISTERS
@@ -19,6 +20,11 @@ COPIES = 4
 """Number of interleaved results: the latency in cycles from an operation to its use."""
 SHARED = 8
 """Most interleaved results of short sums, or if they share a value that no stream delivers: one load serves all."""
+
+
+ODD = (5, 6, 7)
+"""Numbers of interleaved results of loops that four does not divide."""
+REST = "the last iterations are no whole group of four"
 
 
 def interleave(builder: PassBuilder, identifier: str) -> None:
@@ -32,9 +38,9 @@ def interleave(builder: PassBuilder, identifier: str) -> None:
     only = scope.children[0]
     is_sum = len(scope.children) == 1 and isinstance(only, Leaf) and only.accumulate is not None
     if is_sum and not any(e.uses(scope.depth) for leaf in scope.leaves for e in leaf.output.index):
-        if scope.extent % COPIES == 0:
-            why = "four partial sums hide the latency of the FPU"
-            builder.transact(lambda: partial_sums(builder, identifier, 1, COPIES, why))
+        why = "four partial sums hide the latency of the FPU"
+        if scope.extent >= 2 * COPIES:
+            builder.transact(lambda: _partial_sums(builder, identifier, why))
         return
     shared = share_innermost(builder, identifier)
     if shared is not None:
@@ -67,9 +73,80 @@ def _interleave_one(builder: PassBuilder, loops: Sequence[Scope], most: int = CO
     for loop, copies in sorted(plans, key=lambda plan: ranks[plan[0].id]):
         if copies > 1 and builder.transact(lambda i=loop.id, n=copies: _several_at_a_time(builder, i, n)):
             return
-    if not any(loop.extent % COPIES == 0 for loop in loops):
-        for child in [child.id for child in loops[-1].children]:
-            interleave(builder, child)
+    if any(loop.extent % COPIES == 0 for loop in loops) or any(map(builder.transact, _odd_plans(builder, loops))):
+        return
+    for child in [child.id for child in loops[-1].children]:
+        interleave(builder, child)
+
+
+def _odd_plans(builder: PassBuilder, loops: Sequence[Scope]) -> Iterator[Callable[[], bool]]:
+    """The plans for loops of a perfect nest that four does not divide: five to seven copies, or a rest behind four."""
+    plain = [loop for loop in loops if not loop.guard and _has_results(loop)]
+    for loop in sorted(plain, key=_loads):
+        copies = _odd_copies(builder, loop)
+        if copies > 1:
+            yield partial(_several_at_a_time, builder, loop.id, copies)
+    longer = [loop for loop in plain if loop.extent > COPIES]
+    for loop in sorted(longer, key=lambda loop: (_loads(loop), loop.extent % COPIES / loop.extent)):
+        yield partial(_with_rest, builder, loop.id, loop.depth - loops[0].depth)
+
+
+def _has_results(loop: Scope) -> bool:
+    """True if some statement has other results in each iteration of a loop."""
+    return any(any(e.uses(loop.depth) for e in leaf.output.index) for leaf in loop.leaves)
+
+
+def _odd_copies(builder: PassBuilder, loop: Scope) -> int:
+    """The number of iterations to interleave, more than four, whose code fits a hardware loop; 1 if there is none."""
+    if not all(leaf.function is None or leaf.function in FPU_FUNCTIONS for leaf in loop.leaves):
+        return 1
+    most = builder.game.machine.snitch.frep_instructions // len(loop.leaves)
+    return next((n for n in ODD if n <= most and loop.extent % n == 0), 1)
+
+
+def _with_rest(builder: PassBuilder, identifier: str, levels: int) -> bool:
+    """Interleave four iterations of a loop, and make the last iterations, which are no four, a nest of their own.
+
+    `levels`: the number of loops around it, up to the outermost one of the perfect nest.
+    """
+    peel_rest(builder, builder.scope(identifier), COPIES, REST)
+    rest = builder.nest.next_sibling(builder.scope(identifier))
+    assert isinstance(rest, Scope)
+    for _ in range(levels):
+        around = builder.scope(identifier).parent
+        while around is not None and len(around.children) == 1:
+            around = around.parent
+        assert around is not None
+        builder.make("split_scopes", around, REST, after=1)
+    own = _own_dimensions(builder, rest.id)
+    if not _several_at_a_time(builder, identifier, COPIES):
+        return False
+    rest = builder.scope(rest.id)
+    others = [loop for loop in _loops(rest.chain[rest.depth - levels]) if loop.id != rest.id and loop.extent >= COPIES]
+    if others:
+        _interleave_one(builder, others)
+    elif rest.extent > 1:
+        builder.transact(partial(_several_at_a_time, builder, rest.id, rest.extent))
+    for name, dimension in own:
+        size = COPIES * lanes_along(builder, name, dimension)
+        builder.transact(partial(_cut, builder, name, dimension, size, REST))
+    return True
+
+
+def _own_dimensions(builder: PassBuilder, identifier: str) -> list[tuple[str, int]]:
+    """Give the values of a loop over the last iterations arrays of their own; the dimensions that the loop indexes."""
+    found: list[tuple[str, int]] = []
+    for leaf in [leaf.id for leaf in builder.scope(identifier).leaves]:
+        if builder.attempt("rename_array", f"%{leaf}", REST):
+            output, depth = builder.leaf(leaf).output, builder.scope(identifier).depth
+            found += [(output.array.name, d) for d, e in enumerate(output.index) if e.uses(depth)]
+    return found
+
+
+def _partial_sums(builder: PassBuilder, identifier: str, why: str) -> None:
+    """Add up by four partial sums; the last terms, which are no four, come after them."""
+    peel_rest(builder, builder.scope(identifier), COPIES, REST)
+    partial_sums(builder, identifier, 1, COPIES, why)
 
 
 def _guards_of(loop: Scope) -> set[tuple[Leaf, Expr]]:
@@ -167,6 +244,9 @@ def _several_at_a_time(builder: PassBuilder, identifier: str, copies: int) -> bo
     is_whole = loop.extent == copies and all(is_kept(access, loop) for access in _unstreamed(loop))
     tiles = None if is_whole else tile(builder, identifier, copies, why)
     parts = sink(builder, identifier if tiles is None else tiles.inner, why)
+    if copies % COPIES and not any(len(builder.scope(part).leaves) == 1 for part in parts):
+        # The iterations depend on each other.
+        return False
     for part in parts:
         builder.attempt("unroll", f"%{part}", why)
         around = builder.scope(part).parent
@@ -184,7 +264,7 @@ def _cut_temporaries(builder: PassBuilder, identifier: str, copies: int, why: st
             if not _indexes(builder, identifier, name, dimension):
                 continue
             size = copies * lanes_along(builder, name, dimension)
-            if extent > size and extent % size == 0:
+            if extent > size:
                 builder.transact(lambda name=name, d=dimension, n=size: _cut(builder, name, d, n, why))
 
 
