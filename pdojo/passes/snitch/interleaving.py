@@ -15,6 +15,7 @@ from pdojo.passes.common.loops import peel_rest, sink, tile
 from pdojo.passes.snitch.hardware import share_innermost
 from pdojo.passes.snitch.packing import is_streamable, lanes_along, partial_sums
 from pdojo.passes.snitch.registers import REGISTERS
+from pdojo.passes.snitch.rests import REST, cut, own_dimensions
 
 COPIES = 4
 """Number of interleaved results: the latency in cycles from an operation to its use."""
@@ -24,7 +25,6 @@ SHARED = 8
 
 ODD = (5, 6, 7)
 """Numbers of interleaved results of loops that four does not divide."""
-REST = "the last iterations are no whole group of four"
 
 
 def interleave(builder: PassBuilder, identifier: str) -> None:
@@ -118,7 +118,7 @@ def _with_rest(builder: PassBuilder, identifier: str, levels: int) -> bool:
             around = around.parent
         assert around is not None
         builder.make("split_scopes", around, REST, after=1)
-    own = _own_dimensions(builder, rest.id)
+    own = own_dimensions(builder, rest.id)
     if not _several_at_a_time(builder, identifier, COPIES):
         return False
     rest = builder.scope(rest.id)
@@ -129,18 +129,8 @@ def _with_rest(builder: PassBuilder, identifier: str, levels: int) -> bool:
         builder.transact(partial(_several_at_a_time, builder, rest.id, rest.extent))
     for name, dimension in own:
         size = COPIES * lanes_along(builder, name, dimension)
-        builder.transact(partial(_cut, builder, name, dimension, size, REST))
+        builder.transact(partial(cut, builder, name, dimension, size, REST))
     return True
-
-
-def _own_dimensions(builder: PassBuilder, identifier: str) -> list[tuple[str, int]]:
-    """Give the values of a loop over the last iterations arrays of their own; the dimensions that the loop indexes."""
-    found: list[tuple[str, int]] = []
-    for leaf in [leaf.id for leaf in builder.scope(identifier).leaves]:
-        if builder.attempt("rename_array", f"%{leaf}", REST):
-            output, depth = builder.leaf(leaf).output, builder.scope(identifier).depth
-            found += [(output.array.name, d) for d, e in enumerate(output.index) if e.uses(depth)]
-    return found
 
 
 def _partial_sums(builder: PassBuilder, identifier: str, why: str) -> None:
@@ -265,7 +255,7 @@ def _cut_temporaries(builder: PassBuilder, identifier: str, copies: int, why: st
                 continue
             size = copies * lanes_along(builder, name, dimension)
             if extent > size:
-                builder.transact(lambda name=name, d=dimension, n=size: _cut(builder, name, d, n, why))
+                builder.transact(lambda name=name, d=dimension, n=size: cut(builder, name, d, n, why))
 
 
 def _indexes(builder: PassBuilder, identifier: str, name: str, dimension: int) -> bool:
@@ -277,9 +267,3 @@ def _indexes(builder: PassBuilder, identifier: str, name: str, dimension: int) -
         for access in leaf.accesses
         if access.array.name == name
     )
-
-
-def _cut(builder: PassBuilder, name: str, dimension: int, size: int, why: str) -> None:
-    place = f"{name}:{dimension}"
-    builder.make("tile_dim", place, why, size=size)
-    builder.make("reuse_dims", place, why)

@@ -8,9 +8,10 @@ from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.rules.lanes import Stride, known_alignment, lane_stride
 from pdojo.dialect.rules.streams import WORD
-from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.dialect.view.nest import Access, Leaf, Scope, leaves_of
 from pdojo.passes.common.builder import PassBuilder
-from pdojo.passes.common.loops import indexing, is_copy, sink, straighten, tile
+from pdojo.passes.common.loops import indexing, is_copy, peel_rest, sink, straighten, tile
+from pdojo.passes.snitch.rests import REST, cut, own_dimensions
 
 JOINED = "f32"
 """The type of numbers that one instruction packs after they were loaded one by one."""
@@ -78,7 +79,11 @@ def _vectorize(builder: PassBuilder, identifier: str, copies: int) -> None:
         # Each lane would check the guard by itself.
         return
     lanes = min(builder.lanes(leaf) for leaf in scope.leaves)
-    if lanes < 2 or scope.extent % lanes or scope.extent < 2 * lanes:
+    if lanes < 2 or scope.extent < 2 * lanes:
+        return
+    if scope.extent % lanes:
+        if _has_rest(scope, lanes, copies):
+            builder.transact(lambda: _packed_with_rest(builder, identifier, lanes, copies))
         return
     sums = [leaf for leaf in scope.leaves if not any(e.uses(scope.depth) for e in leaf.output.index)]
     if not _fits(scope, gathers=not sums):
@@ -96,6 +101,25 @@ def _vectorize(builder: PassBuilder, identifier: str, copies: int) -> None:
             return
         why = f"{lanes * parts} partial sums, {lanes} in a register"
         builder.transact(lambda: partial_sums(builder, identifier, lanes, parts, why))
+
+
+def _has_rest(scope: Scope, lanes: int, copies: int) -> bool:
+    """True if a loop that whole registers do not fill is packed but for its last iterations: a long one by itself."""
+    is_alone = all(s.extent == 1 for s in scope.chain[:-1])
+    return is_alone and copies > 1 and scope.extent >= 2 * lanes * copies and not scope.guard
+
+
+def _packed_with_rest(builder: PassBuilder, identifier: str, lanes: int, copies: int) -> bool:
+    """Pack the numbers of a loop but for the last ones, which fill no whole register; False if that is refused."""
+    size = lanes * copies
+    peel_rest(builder, builder.scope(identifier), size, REST)
+    rest = builder.nest.next_sibling(builder.scope(identifier))
+    assert rest is not None
+    for name, dimension in own_dimensions(builder, rest.id):
+        builder.transact(lambda name=name, d=dimension: cut(builder, name, d, size, REST))
+    _vectorize(builder, identifier, copies)
+    leaves = [leaf for node in builder.nest.siblings(builder.scope(rest.id)) for leaf in leaves_of(node)]
+    return any(s.mapping is Mapping.VECTOR for leaf in leaves for s in leaf.chain)
 
 
 def _add_lanes(builder: PassBuilder, identifier: str, lanes: int) -> None:
