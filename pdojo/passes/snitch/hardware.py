@@ -7,7 +7,7 @@ from math import prod
 
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.hints import ORDINARY
-from pdojo.dialect.rules.streams import streams_of
+from pdojo.dialect.rules.streams import FPU_FUNCTIONS, streams_of, walk_of
 from pdojo.dialect.view.nest import Buffer, Node, Scope
 from pdojo.dialect.view.storage import physical_shape
 from pdojo.passes.common.builder import PassBuilder
@@ -23,11 +23,20 @@ REGION = "the region has one iteration, the loop is inside"
 
 def stream(builder: PassBuilder, when: Callable[[Scope], bool] = lambda _: True) -> None:
     """Stream the memory accesses of the outermost scopes that allow it and satisfy `when`."""
+    _spare_and_stream(builder, when, some=False)
+
+
+def stream_some(builder: PassBuilder) -> None:
+    """Like `stream`; perfect nests with more accesses than there are streams stream some of them."""
+    _spare_and_stream(builder, lambda _: True, some=True)
+
+
+def _spare_and_stream(builder: PassBuilder, when: Callable[[Scope], bool], *, some: bool) -> None:
     for node in list(builder.nest.children):
         if isinstance(node, Scope):
             _spare_streams(builder, node.id)
     for node in list(builder.nest.children):
-        _stream(builder, node.id, when)
+        _stream(builder, node.id, when, some=some)
 
 
 def repeat(builder: PassBuilder) -> None:
@@ -143,23 +152,27 @@ def _load(builder: PassBuilder, scope: Scope, name: str, why: str) -> bool:
     return True
 
 
-def _stream(builder: PassBuilder, identifier: str, when: Callable[[Scope], bool]) -> None:
+def _stream(builder: PassBuilder, identifier: str, when: Callable[[Scope], bool], *, some: bool) -> None:
     scope = builder.find_scope(identifier)
     if scope is None or scope.mapping is not Mapping.SEQUENTIAL or not when(scope):
         return
+    some = some and _is_elementwise(builder, scope)
     if is_innermost(scope):
         if scope.extent == 1:
             return
         _spare_in_loop(builder, identifier)
-        builder.transact(lambda: _wrapped(builder, scope))
+        if not builder.transact(lambda: _wrapped(builder, scope)) and some:
+            builder.transact(lambda: _wrapped(builder, scope, some=True))
         return
     if any(
         builder.transact(lambda spare=spare: _streamed(builder, _region(builder, identifier), spare=spare))
         for spare in (False, True)
     ):
         return
+    if some and builder.transact(lambda: _streamed(builder, scope.id, spare=False, some=True)):
+        return
     for child in scope.children:
-        _stream(builder, child.id, when)
+        _stream(builder, child.id, when, some=some)
 
 
 def _region(builder: PassBuilder, identifier: str) -> str:
@@ -171,7 +184,7 @@ def _region(builder: PassBuilder, identifier: str) -> str:
     return tile(builder, scope, scope.extent, REGION).outer
 
 
-def _streamed(builder: PassBuilder, identifier: str, *, spare: bool) -> bool:
+def _streamed(builder: PassBuilder, identifier: str, *, spare: bool, some: bool = False) -> bool:
     """Stream the accesses of a scope that are whole words; the others remain loads and stores.
 
     `spare`: copies from memory into registers remain loads, too.
@@ -185,8 +198,26 @@ def _streamed(builder: PassBuilder, identifier: str, *, spare: bool) -> bool:
                 continue
             if not is_streamable(access, builder.leaf(leaf)) or (spare and is_load(builder.leaf(leaf))):
                 builder.make("hint", f"%{leaf}", why, kind="ordinary", access=number)
+    if some:
+        _choose(builder, identifier, why)
     builder.make("stream", f"%{identifier}", "streams load and store what the scope accesses")
     return streams_needed(builder, builder.scope(identifier)) > 0
+
+
+def _is_elementwise(builder: PassBuilder, scope: Scope) -> bool:
+    """True for a perfect nest around single instructions without sums, in which loads fill the cycles of latencies."""
+    is_simple = all(leaf.function is None or leaf.function in FPU_FUNCTIONS for leaf in scope.leaves)
+    return is_simple and all(leaf.accumulate is None for leaf in scope.leaves) and bool(_perfect(builder, scope.id))
+
+
+def _choose(builder: PassBuilder, identifier: str, why: str) -> None:
+    """Leave the accesses with the fewest elements to loads and stores, until the streams suffice."""
+    machine = builder.game.machine
+    while streams_needed(builder, region := builder.scope(identifier)) > machine.snitch.stream_registers:
+        streams = streams_of(builder.nest, region, machine)
+        least = min(streams, key=lambda s: prod(walk_of(builder.nest, s, region, machine).bounds))
+        number = least.leaf.accesses.index(least.access)
+        builder.make("hint", f"%{least.leaf.id}", why, kind="ordinary", access=number)
 
 
 def _registers(builder: PassBuilder, scope: Scope) -> int:
@@ -204,7 +235,7 @@ def _registers_of(builder: PassBuilder, buffer: Buffer) -> int:
     return prod(physical_shape(builder.nest, buffer)) // lanes
 
 
-def _wrapped(builder: PassBuilder, scope: Scope) -> bool:
+def _wrapped(builder: PassBuilder, scope: Scope, *, some: bool = False) -> bool:
     """Stream an innermost loop: a scope is either a streaming region or a hardware loop, so the region is around it."""
     tiles = tile(builder, scope, scope.extent, REGION)
-    return _streamed(builder, tiles.outer, spare=False)
+    return _streamed(builder, tiles.outer, spare=False, some=some)

@@ -45,7 +45,7 @@ def interleave(builder: PassBuilder, identifier: str) -> None:
     shared = share_innermost(builder, identifier)
     if shared is not None:
         scope = builder.scope(shared).chain[scope.depth]
-    elif _is_independent(scope):
+    elif _is_independent(scope, builder.game.machine.snitch.stream_registers):
         return
     # The values that iterations of the innermost loop share are loaded once for all of its iterations.
     most = COPIES if shared is None else _fitting(builder, scope)
@@ -161,8 +161,8 @@ def _is_independent(scope: Scope) -> bool:
         return False
     (leaf,) = scope.leaves
     is_one = leaf.accumulate is None and (leaf.function is None or leaf.function in FPU_FUNCTIONS)
-    moved = (a for a in leaf.accesses if any(e.uses(s.depth) for e in a.index for s in leaf.chain))
-    return is_one and all(is_streamable(access, leaf) for access in moved)
+    moved = [a for a in leaf.accesses if any(e.uses(s.depth) for e in a.index for s in leaf.chain)]
+    return is_one and len(moved) <= streams and all(is_streamable(access, leaf) for access in moved)
 
 
 def _loops(scope: Scope) -> list[Scope]:

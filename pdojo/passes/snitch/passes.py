@@ -71,7 +71,7 @@ def heuristic(builder: PassBuilder) -> None:
     shorten_sums(builder)
     unroll(builder, lambda leaf: not _is_streamed(leaf))
     keep_invariants(builder)
-    stream(builder)
+    stream_some(builder)
     spare_port(builder)
     repeat(builder)
     unroll(builder)
