@@ -53,3 +53,14 @@ def test_copies_go_operation_by_operation(shape: str, place: str, at: str) -> No
     program = make_moves(kernel, machine("snitch"), "heuristic").after
     _, result = run_snitch(program, inputs_for(kernel, 0), machine("snitch"))
     assert 5 * 256 < result.cycles < 5.7 * 256
+
+
+@pytest.mark.parametrize("terms", ["x, x, x", "x, 0.5, x", "0.5, x, x", "x, x, 0.5"])
+def test_streamed_factors_that_are_addends(terms: str) -> None:
+    """An element of a stream is read once, though a packed multiply-add copies its addend."""
+    value = terms.replace("x", "x[{1}*2+{2}]")
+    arrays = "x f32 [16] heap align 64\ny f32 [16] heap align 64"
+    (program,) = parse_notation(f"kernel k(x) -> (y)\n{arrays}\n\n1:s 8 2:v y[{{1}}*2+{{2}}] = fma({value})\n")
+    inputs = inputs_for(program, 0)
+    found, _ = run_snitch(program, inputs, machine("snitch"))
+    agree(program, found, interpret_stepwise(program, inputs), exact=True)

@@ -196,6 +196,10 @@ class Packed:
     def _fused(self, letter: str, operands: list[Register], to: Register | None) -> Register:
         """`x * y + z`. The instruction adds to its destination, a copy of `z`, or `z` itself if it is `to`."""
         x, y, z = operands
+        if z.fixed is not None and (z is x or z is y):
+            # A stream's register gives an element once.
+            held = self.code.f("fmv.d", z)
+            x, y, z = (held if operand is z else operand for operand in operands)
         if z is not to or z.fixed is not None:
             total = Register("f")
             self.code.move(z, total)
