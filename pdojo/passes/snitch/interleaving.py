@@ -155,8 +155,8 @@ def _is_checked(loop: Scope) -> bool:
     return any(leaf.chain[v].extent > COPIES for leaf, guard in _guards_of(loop) for v in guard.variables())
 
 
-def _is_independent(scope: Scope) -> bool:
-    """True if a nest is one instruction on streams, so that no instruction waits for another one."""
+def _is_independent(scope: Scope, streams: int) -> bool:
+    """True if a nest is one instruction on `streams` streams, so that no instruction waits for another one."""
     if len(scope.leaves) > 1:
         return False
     (leaf,) = scope.leaves

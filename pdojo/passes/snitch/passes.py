@@ -19,7 +19,7 @@ from pdojo.passes.common.reciprocals import share_reciprocals
 from pdojo.passes.cpu.fusion import CHEAP, inline
 from pdojo.passes.snitch.carried import carry_values
 from pdojo.passes.snitch.guards import cut_guards
-from pdojo.passes.snitch.hardware import repeat, stream
+from pdojo.passes.snitch.hardware import repeat, stream, stream_some
 from pdojo.passes.snitch.interleaving import COPIES, interleave, is_kept
 from pdojo.passes.snitch.packing import contract, contract_scalars, is_streamable, lanes_along, pack, updates
 from pdojo.passes.snitch.registers import is_innermost, keep_invariants, use_registers
