@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -18,6 +19,7 @@ _NAMES = {
 }
 
 
+@cache
 def element_type(dtype: np.dtype[Any]) -> str:
     """The element type of handles for a NumPy type; `bf16` for the bfloat16 of ml_dtypes.
 

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.calling.arrays import ALIGNMENT, aligned, aligned_empty
+from pdojo.backends.calling.arrays import ALIGNMENT, address_of, aligned, aligned_empty
 from pdojo.errors import UsageError
 from pdojo.model.compiled import CompiledModel
 from pdojo.model.element_types import numpy_type
@@ -37,7 +37,7 @@ def placed(array: NDArray[Any], *others: Known) -> Known:
     """An array as kernels take it, which shares no memory with others: itself, or a copy."""
     if array.dtype == np.dtype(object):
         return array.copy()
-    fits = array.flags.c_contiguous and not array.ctypes.data % ALIGNMENT
+    fits = array.flags.c_contiguous and not address_of(array) % ALIGNMENT
     return array if fits and not any(np.may_share_memory(array, other) for other in others) else aligned(array)
 
 
@@ -152,7 +152,7 @@ class Compiler(Engine):
         compiled = self.compiled(region)
         inputs = [values[tensor] for tensor in compiled.inputs_read]
         made = {tensor: aligned_empty(tensor.shape, numpy_type(tensor.dtype)) for tensor in region.model.results}
-        compiled.run_at([each.ctypes.data for each in inputs], [each.ctypes.data for each in made.values()])
+        compiled.run_at([*map(address_of, inputs)], [*map(address_of, made.values())])
         values.update(made)
 
 
