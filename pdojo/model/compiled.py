@@ -56,7 +56,7 @@ def compile_model(
     has_form = programs is not None and not model.sizes
     requests = [_request(kernel, described, tune, scheduler, has_form=has_form) for kernel in model.kernels]
     programs = programs or SizedPrograms()
-    executables = programs.load(model.kernels, requests, described.threads, cached=cached)
+    executables = programs.load(model.name, model.kernels, requests, described.threads, cached=cached)
     loaded = dict(zip(model.kernels, executables, strict=True))
     return CompiledModel(model, _calls(model, [loaded[step.kernel] for step in model.calls], programs.constants))
 

@@ -49,8 +49,8 @@ class SizedPrograms:
     """The programs with sizes of one model; several threads may use them at once."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[int, int, str], _Place] = {}
-        """Kernels by their number among those of a region, and by what is no number in their texts."""
+        self._places: dict[tuple[str, int, int, str], _Place] = {}
+        """Kernels by their region, by their number among its kernels, and by what is no number in their texts."""
         self._lock = Lock()
         self._loaded: dict[object, LoadedKernel] = {}
         """The code of programs with sizes, and of others, which many shapes may share; keys are those of requests."""
@@ -62,13 +62,14 @@ class SizedPrograms:
         """Whether no kernels are compiled any more: models need those that there are."""
 
     def load(
-        self, kernels: Sequence[KernelOp], requests: Sequence[KernelRequest], threads: int, *, cached: bool
+        self, name: str, kernels: Sequence[KernelOp], requests: Sequence[KernelRequest], threads: int, *, cached: bool
     ) -> list[LoadedKernel]:
         """The code of a model's kernels at one shape; it is compiled if there is none (`compile_kernels`).
 
-        Raises NotCoveredError if the programs are closed and a kernel has none.
+        Models with one `name` are those of one region, at all shapes. Raises NotCoveredError if the programs are closed
+        and a kernel has none.
         """
-        chosen = self.choose(requests)
+        chosen = self.choose(name, requests)
         missing = {key: each.request for each in chosen if (key := each.request.code(threads)) not in self._loaded}
         if missing and self.is_closed:
             raise NotCoveredError(f"{len(missing)} kernels have no program at these sizes")
@@ -88,15 +89,15 @@ class SizedPrograms:
         loaded = self._loaded[key]
         return loaded.at(chosen.sizes, parameters_of(nest_of(kernel))) if chosen.sizes else loaded
 
-    def choose(self, requests: Sequence[KernelRequest]) -> list[Chosen]:
-        """The programs for the kernels of a model at one shape, in order.
+    def choose(self, name: str, requests: Sequence[KernelRequest]) -> list[Chosen]:
+        """The programs for the kernels of a region at one shape, in order.
 
         At the second shape, kernels that differ from those of the first in sizes only get programs with sizes.
         """
         with self._lock:
             return [
                 self._chosen(
-                    self._places.setdefault((len(requests), number, skeleton_of(request.form)), _Place()), request
+                    self._places.setdefault((name, len(requests), number, skeleton_of(request.form)), _Place()), request
                 )
                 for number, request in enumerate(requests)
             ]

@@ -48,7 +48,8 @@ def _branch(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item
     graphs = [_graph(importer, proto, scope, name) for name in ("then_branch", "else_branch")]
     if any(len(graph.output) != len(proto.output) for graph in graphs):
         refuse(proto, f"its branches have {' and '.join(str(len(g.output)) for g in graphs)} results")
-    frames = [_chosen(named(proto), importer, graph, scope) for graph in graphs]
+    names = [f"{named(proto)}, {branch}" for branch in ("then", "else")]
+    frames = [_chosen(name, importer, graph, scope) for name, graph in zip(names, graphs, strict=True)]
     usable = [each for each in frames if isinstance(each, Frame)]
     refused = next((each for each in frames if not isinstance(each, Frame)), None)
     if refused and not usable:

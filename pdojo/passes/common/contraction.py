@@ -154,8 +154,11 @@ def _part_inside(leaf: Leaf, index: Expr, extent: int) -> float:
 
 
 def is_bound(leaf: Leaf, panel: Access) -> bool:
-    """True if a copy of the panel in loop order may be made once, at binding, because the panel is constant."""
-    return panel.array.buffer.constant and can_pack(leaf, panel)
+    """True if a copy of the panel in loop order may be made once, at binding, because the panel is constant.
+
+    Constants whose extents a call gives are copied by each call, as other arrays are.
+    """
+    return panel.array.buffer.constant and not panel.array.buffer.sized and can_pack(leaf, panel)
 
 
 @dataclass(frozen=True, order=True, slots=True)

@@ -737,3 +737,19 @@ def test_extents_with_a_question_mark_are_unknown() -> None:
         extent.dim_param = "?"
     assert load(proto).inputs[0].shape == (None, None)
     assert load(proto).interpret(np.ones((2, 3), np.float32)).shape == (2, 3)
+
+
+def test_layers_of_branches_are_no_shapes_of_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two branches with the same nodes and other widths: no program with sizes, whose weights would not be packed."""
+    monkeypatch.setattr("pdojo.model.sized_programs.generalised", lambda *_: pytest.fail("one program for both"))
+    text = """m (float[1, 8] x, float[8, 16] v, float[8, 24] w) => (float[1, k] y) {
+      s = ReduceSum <keepdims = 0> (x)  z = Constant <value = float {0.0}> ()  c = Greater (s, z)
+      y = If (c) <then_branch = t () => (float[1, 16] p) { a = MatMul (x, v) p = Relu (a) },
+                  else_branch = e () => (float[1, 24] q) { b = MatMul (x, w) q = Relu (b) }>
+    }"""
+    random = np.random.default_rng(0)
+    v, w = (random.normal(size=(8, columns)).astype(np.float32) for columns in (16, 24))
+    call = load(model_of(text)).compile(tune="none")
+    for sign, factor in ((1, v), (-1, w)):
+        x = np.full((1, 8), sign, np.float32)
+        np.testing.assert_allclose(call(x, v, w), np.maximum(x @ factor, 0), rtol=1e-5, atol=1e-5)

@@ -119,3 +119,28 @@ def test_a_row_and_its_rest_have_one_place_of_partial_results() -> None:
     after = nest_of(make_moves(kernel, host(), "heuristic").after)
     for name in ("m", "s"):
         assert len([leaf for leaf in after.writers[name] if leaf.accumulate is not None]) == 1
+
+
+@pytest.mark.parametrize("factor", ["128, N", "N, 128"])
+def test_constants_whose_extents_are_sizes_are_packed_by_each_call(factor: str) -> None:
+    """They cannot be packed at binding; once, no block was made, and the sum stayed scalar."""
+    index = "{2},{1}" if factor == "128, N" else "{1},{2}"
+    text = f"""\
+kernel k(x, w) -> (y)
+size N in 2..96
+x f32 [24, 128] heap align 64
+w f32 [{factor}] heap const align 64
+y f32 [24, N] heap align 64
+t f32 [24:N, N:N, 128:N] stack
+
+24 N
+| y[{{0}},{{1}}] = 0
+| 128
+| | t[{{0}},{{1}},{{2}}] = x[{{0}},{{2}}] * w[{index}]
+| | y[{{0}},{{1}}] += t[{{0}},{{1}},{{2}}]
+"""
+    (kernel,) = parse_notation(text)
+    tuning = make_moves(kernel, host(), "heuristic")
+    assert verify_moves(tuning).fault is None
+    sums = [leaf for leaf in nest_of(tuning.after).leaves if leaf.accumulate is not None]
+    assert all(any(s.mapping is Mapping.VECTOR for s in leaf.chain) for leaf in sums)
