@@ -72,7 +72,8 @@ NEAR_ROWS = 4
 def tile_contractions(builder: PassBuilder) -> None:
     """Tile every contraction so that a block of results stays in registers over the whole sum."""
     for shape in contractions(builder):
-        if _adds_parts(builder, shape.leaf):
+        # Constants are computed once, in nests that hold no copies.
+        if _adds_parts(builder, shape.leaf) or shape.leaf.output.array.buffer.constant:
             continue
         plans = block_plans(builder, shape)
         if plans and dots_cost(builder, shape) >= plans[0].cost:
