@@ -53,7 +53,7 @@ def multiply_bytes(module: GraphModule) -> None:
 
 
 def _dequantised(node: Any) -> _Bytes | None:
-    """What a tensor was dequantised from; None if it was not, or from no bytes."""
+    """The bytes that a tensor was dequantised from; None if it was not, or from no bytes."""
     if not isinstance(node, Node) or not str(node.target).startswith(_PREFIX) or node.kwargs:
         return None
     kind, rest = str(node.target).removeprefix(_PREFIX).partition(".")[0], node.args[1:]
