@@ -13,7 +13,6 @@ from pdojo.backends.snitch.divider import with_waits
 from pdojo.backends.snitch.liveness import bodies, without_dead_code
 from pdojo.backends.snitch.registers import SAVED, assign
 from pdojo.backends.snitch.repeats import without_repeats
-from pdojo.errors import LoweringError
 
 _ALIGNMENT = 16
 """Alignment of the stack in bytes (RISC-V calling convention)."""
@@ -29,22 +28,20 @@ def finish(code: SnitchCode, arrays_bytes: int, name: str) -> tuple[list[Line], 
     """The lines of the function, and the size of its stack frame in bytes.
 
     `arrays_bytes` is the size of the arrays in the frame. Raises LoweringError if the registers do not suffice for a
-    hardware loop, or the frame has more slots than loads can reach.
+    hardware loop.
     """
     assignment = assign(without_dead_code(without_copies(without_repeats(code.finished))), code, name)
-    return _StackFrame(with_waits(assignment), code.slots, arrays_bytes, name).lines()
+    return _StackFrame(with_waits(assignment), code.slots, arrays_bytes).lines()
 
 
 class _StackFrame:
-    """The stack frame: slots and saved registers, in reach of loads and stores; then arrays, then the caller's."""
+    """The stack frame: saved registers, in reach of loads and stores; then slots, then arrays, then the caller's."""
 
-    def __init__(self, assignment: Assignment, slots: int, arrays_bytes: int, name: str) -> None:
+    def __init__(self, assignment: Assignment, slots: int, arrays_bytes: int) -> None:
         self.assignment = assignment
         self.saved = self._saved()
-        self.saves_at = 8 * slots
-        self.arrays_at = self.saves_at + 8 * len(self.saved)
-        if self.arrays_at > _REACH:
-            raise LoweringError(f"kernel '{name}': {slots} spilled values are more than a stack frame can address")
+        self.slots_at = 8 * len(self.saved)
+        self.arrays_at = self.slots_at + 8 * slots
         used = self.arrays_at + arrays_bytes
         self.size = -(-used // _ALIGNMENT) * _ALIGNMENT
 
@@ -73,7 +70,7 @@ class _StackFrame:
     def _saves(self, integer: str, floating: str) -> list[Line]:
         found: list[Line] = []
         for number, name in enumerate(self.saved):
-            mnemonic, offset = floating if name.startswith("f") else integer, self.saves_at + 8 * number
+            mnemonic, offset = floating if name.startswith("f") else integer, 8 * number
             stores = mnemonic in ("sw", "fsd")
             found.append(Line(mnemonic, () if stores else (name,), ("sp", name) if stores else ("sp",), offset))
         return found
@@ -86,12 +83,12 @@ class _StackFrame:
         immediate = instruction.immediate
         if not isinstance(immediate, FrameOffset):
             return (Line(instruction.name, defs, uses, immediate),)
-        base = {SLOT: 0, ARRAYS: self.arrays_at, ARGUMENT: self.size}[immediate.area]
+        base = {SLOT: self.slots_at, ARRAYS: self.arrays_at, ARGUMENT: self.size}[immediate.area]
         offset = base + immediate.offset
         if offset <= _REACH:
             return (Line(instruction.name, defs, uses, offset),)
-        # Only addresses of arrays and loads of arguments get here; their destination register can first hold the
-        # offset.
+        # Only addresses of arrays and of far slots, and loads of arguments, get here; their destination register can
+        # first hold the offset.
         assert instruction.name in ("addi", "lw"), instruction
         assert uses == ("sp",), instruction
         reached = (Line("li", defs, (), offset), Line("add", defs, (*defs, "sp")))

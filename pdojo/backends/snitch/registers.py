@@ -1,7 +1,7 @@
 """Register allocation by graph colouring.
 
 Values that do not fit are spilled: a constant is recomputed; other values are stored in the stack frame after each
-write and loaded before each use. If values in the body of a hardware loop do not fit, the kernel is rejected.
+write and loaded before each use, and share slots if they are never live together. If values in the body of a hardware loop do not fit, the kernel is rejected.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ SAVED: dict[Kind, tuple[str, ...]] = {
     "f": tuple(f"fs{k}" for k in range(12)),
 }
 """Registers that a function must preserve."""
+NEAR_SLOTS = 2048 - 8 * sum(len(names) for names in SAVED.values())
+"""Bytes of slots that loads and stores reach from the stack pointer; the saved registers lie below the slots."""
 STREAM_NAMES = frozenset(("ft0", "ft1", "ft2"))
 _ROUNDS = 20
 _FOREVER = float("inf")
@@ -49,7 +51,7 @@ def assign(code: list[CodeLine], function: SnitchCode, name: str) -> Assignment:
             assignment = Assignment(graph.code, graph.names)
             check(assignment)
             return assignment
-        graph = _Graph(_spill(graph.code, graph.spilled, function, name))
+        graph = _Graph(_spill(graph.code, graph.spilled, graph.slots(function), name))
     raise LoweringError(f"kernel '{name}': registers did not suffice after {_ROUNDS} rounds of spilling")
 
 
@@ -123,6 +125,20 @@ class _Graph:
             if self.spilled or self._met() >= met:
                 self.names = before
                 self.spilled.clear()
+
+    def slots(self, function: SnitchCode) -> dict[Register, FrameOffset]:
+        """New slots in the stack frame for the spilled registers; registers that are never live together share one."""
+        found: dict[Register, FrameOffset] = {}
+        held: dict[FrameOffset, int] = {}
+        for register in self.spilled:
+            if register.constant is None:
+                bit = self.numbering.bits[register]
+                near, same = self.neighbours[bit.bit_length() - 1], self._kinds[register.kind]
+                free = (slot for slot, members in held.items() if members & same and not members & near)
+                slot = next(free, None) or function.slot()
+                held[slot] = held.get(slot, 0) | bit
+                found[register] = slot
+        return found
 
     def _separate(self, left_out: Collection[CodeLine]) -> None:
         self.apart = {}
@@ -269,8 +285,10 @@ def _number(name: str) -> int:
     return FLOAT[name] if name in FLOAT else INTEGER[name]
 
 
-def _spill(code: list[CodeLine], spilled: Sequence[Register], function: SnitchCode, name: str) -> list[CodeLine]:
-    """The code with the spilled registers kept in the stack frame, or recomputed before their uses."""
+def _spill(
+    code: list[CodeLine], spilled: Sequence[Register], slots: Mapping[Register, FrameOffset], name: str
+) -> list[CodeLine]:
+    """The code with the spilled registers kept in their slots of the stack frame, or recomputed before their uses."""
     for register in spilled:
         if register.pinned:
             kind = "floating-point" if register.kind == "f" else "integer"
@@ -279,7 +297,6 @@ def _spill(code: list[CodeLine], spilled: Sequence[Register], function: SnitchCo
                 "it; unroll less, or keep less in registers"
             )
     chosen = set(spilled)
-    slots = {r: function.slot() for r in spilled if r.constant is None}
     result: list[CodeLine] = []
     for instruction in code:
         used = [r for r in dict.fromkeys(instruction.uses) if r in chosen]
@@ -290,16 +307,26 @@ def _spill(code: list[CodeLine], spilled: Sequence[Register], function: SnitchCo
         if instruction.name == "li" and defined and defined[0].constant is not None:
             continue
         fresh = {r: Register(r.kind, pinned=True) for r in (*used, *defined)}
-        result += [_reload(r, fresh[r], slots) for r in used]
+        for register in used:
+            result += _reload(register, fresh[register], slots)
         instruction.uses = tuple(fresh.get(r, r) for r in instruction.uses)
         instruction.defs = tuple(fresh.get(r, r) for r in instruction.defs)
         result.append(instruction)
-        result += [CodeLine("sw" if r.kind == "x" else "fsd", (), (SP, fresh[r]), slots[r]) for r in defined]
+        for register in defined:
+            result += _access("sw" if register.kind == "x" else "fsd", (), (fresh[register],), slots[register])
     return result
 
 
-def _reload(register: Register, to: Register, slots: Mapping[Register, FrameOffset]) -> CodeLine:
+def _reload(register: Register, to: Register, slots: Mapping[Register, FrameOffset]) -> list[CodeLine]:
     if register.constant is not None:
-        return CodeLine("li", (to,), (), register.constant)
-    assert slots[register].area == SLOT
-    return CodeLine("lw" if register.kind == "x" else "fld", (to,), (SP,), slots[register])
+        return [CodeLine("li", (to,), (), register.constant)]
+    return _access("lw" if register.kind == "x" else "fld", (to,), (), slots[register])
+
+
+def _access(name: str, defs: tuple[Register, ...], stored: tuple[Register, ...], slot: FrameOffset) -> list[CodeLine]:
+    """A load or store of a slot; the address of a slot that is far from the stack pointer has its own register."""
+    assert slot.area == SLOT
+    if slot.offset < NEAR_SLOTS:
+        return [CodeLine(name, defs, (SP, *stored), slot)]
+    address = Register("x", pinned=True)
+    return [CodeLine("addi", (address,), (SP,), slot), CodeLine(name, defs, (address, *stored), 0)]
