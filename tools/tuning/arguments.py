@@ -26,6 +26,8 @@ EXAMPLES = (
 COMPARED_BUDGET = 250
 """Default number of evaluations of each search of a comparison."""
 SEEDS = 5
+NONE = "none"
+"""The word for no search."""
 _OF_SEARCH = ("neighbourhood", "budget", "evaluator", "agent", "start", "proposers", "ray")
 """Options that need a search."""
 
@@ -93,7 +95,12 @@ def _add_kernels(parser: Arguments) -> None:
 def _add_search(parser: Arguments) -> None:
     add = parser.add_argument_group("search").add_argument
     known = strategy_names()
-    add("--search", type=_names("strategy", known), metavar="STRATEGY", help=f"search by {', '.join(known)}")
+    add(
+        "--search",
+        type=_names("strategy", (*known, NONE)),
+        metavar="STRATEGY",
+        help=f"search by {', '.join(known)}; none: no search, the default except on simulated cores (evolve)",
+    )
     add(
         "--neighbourhood",
         type=_names("neighbourhood", NEIGHBOURHOODS),
@@ -104,7 +111,8 @@ def _add_search(parser: Arguments) -> None:
         "--budget",
         type=_budget,
         metavar="N,TIME",
-        help=f"evaluations (1000), a time (90s, 15m, 2h), or both; {EVALUATIONS} evaluations by default",
+        help=f"evaluations (1000), a time (90s, 15m, 2h), or both; {EVALUATIONS} evaluations by default, 300 without "
+        "--search",
     )
     add(
         "--evaluator",
@@ -219,7 +227,7 @@ def _check_all(given: argparse.Namespace) -> None:
 def _check_tuning(given: argparse.Namespace) -> None:
     if given.seeds is not None:
         raise UsageError("--seeds belongs to --compare")
-    if given.search is None:
+    if given.search in (None, [NONE]):
         for name in _OF_SEARCH:
             if getattr(given, name) is not None:
                 raise UsageError(f"--{name} belongs to a search; say which one with --search")
@@ -233,7 +241,7 @@ def _check_tuning(given: argparse.Namespace) -> None:
 
 def _check_why(given: argparse.Namespace) -> None:
     for name in ("search", "output", "emit", "report"):
-        if given.why and getattr(given, name) is not None:
+        if given.why and getattr(given, name) not in (None, [NONE]):
             raise UsageError(f"--why only prints the moves of the pass; leave out --{name}")
 
 
@@ -249,5 +257,7 @@ def _check_comparison(given: argparse.Namespace) -> None:
     for name in ("why", "no_measure", "fresh", "proposers", "emit", "report", "ray"):
         if getattr(given, name):
             raise UsageError(f"--compare and --{name.replace('_', '-')} do not go together")
+    if NONE in (given.search or ()):
+        raise UsageError("--search none leaves nothing to compare")
     if given.budget is not None and (given.budget.evaluations is None or given.budget.seconds is not None):
         raise UsageError("--compare counts evaluations: --budget 250, without a time")

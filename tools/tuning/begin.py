@@ -61,10 +61,10 @@ def _tune(
     with phase(console, "kernels and traces"):
         host = None if connection is None else connection.host()
         tasks = [task for title in given.programs for task in tasks_of(title, given, host)]
-    if given.search is not None:
-        from pdojo_tools.tuning.choices import check_target
+    from pdojo_tools.tuning.choices import check_target, strategy_of
 
-        for task in tasks:
+    for task in tasks:
+        if strategy_of(given, task.machine) is not None:
             check_target(given, task.machine)
     facts = ((each.machine.name, each.machine.threads, each.alignment) for each in tasks)
     for name, threads, alignment in dict.fromkeys(facts):

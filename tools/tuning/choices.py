@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 
+from pdojo_tools.tuning.arguments import NONE
+
+from pdojo.backends.registry import backend_of
+from pdojo.budget import Budget
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import UsageError
@@ -13,15 +17,29 @@ from pdojo.search.evaluators.named import check_runs_here, estimating_evaluator,
 from pdojo.search.strategies import has_options, options_of, strategy
 from pdojo.search.tuning.run import SearchConfig, usual_neighbourhood
 
+USUAL = "evolve"
+"""The strategy on a simulated core if `--search` names none."""
+USUAL_BUDGET = Budget(300)
+"""The budget of that search."""
+
+
+def strategy_of(given: argparse.Namespace, described: Machine) -> str | None:
+    """The strategy: the named one, or the usual one if programs are simulated; None for no search."""
+    if given.search is not None:
+        return None if given.search == [NONE] else given.search[0]
+    return USUAL if backend_of(described).is_simulated and not given.no_measure else None
+
 
 def check_search(given: argparse.Namespace) -> None:
     """Check machine, strategies and their packages before a pass that takes minutes.
 
     Raises UsageError.
     """
-    if given.machine is not None and (given.search is not None or given.compare):
+    if given.machine is not None and (given.search not in (None, [NONE]) or given.compare):
         evaluator_for(machine(given.machine), given.evaluator)
     for name in given.search or ():
+        if name == NONE:
+            continue
         searching = strategy(name, options=options_for(given, name))
         check_proposers(searching, given.proposers or 1)
 
@@ -65,24 +83,27 @@ def neighbourhoods_for(given: argparse.Namespace, described: Machine) -> list[st
     return ["edges", usual] if given.compare else [usual]
 
 
-def plan_of(given: argparse.Namespace, described: Machine) -> SearchConfig:
-    """The plan of a search. Raises UsageError if the evaluator does not fit the machine."""
+def plan_of(given: argparse.Namespace, described: Machine) -> SearchConfig | None:
+    """The plan of a search; None for no search. Raises UsageError if the evaluator does not fit the machine."""
+    name = strategy_of(given, described)
+    if name is None:
+        return None
     return SearchConfig(
-        given.search[0],
+        name,
         neighbourhoods_for(given, described)[0],
-        given.budget,
+        USUAL_BUDGET if given.search is None else given.budget,
         evaluator_of(given, described),
         given.start,
         given.seed,
         given.fresh,
-        options_for(given, given.search[0]),
-        given.proposers or _usual_proposers(given),
+        options_for(given, name),
+        given.proposers or _usual_proposers(given, name),
     )
 
 
-def _usual_proposers(given: argparse.Namespace) -> int:
+def _usual_proposers(given: argparse.Namespace, name: str) -> int:
     """One proposer per processor; 1 for strategies without batches, and on a cluster, which searches many kernels."""
-    searching = strategy(given.search[0], options=options_for(given, given.search[0]))
+    searching = strategy(name, options=options_for(given, name))
     if given.ray is not None or not isinstance(searching, Breeder):
         return 1
     return min(searching.batch, len(os.sched_getaffinity(0)))

@@ -77,6 +77,7 @@ def _task(
     console: Console, task: TuningTask, given: argparse.Namespace, cluster: Cluster, rivals: Sequence[Game]
 ) -> Task[Catch]:
     plan = plan_of(given, task.machine)
+    assert plan is not None, "--ray belongs to a search"
 
     def run(turn: Turn) -> Catch:
         assert turn.database is not None

@@ -32,7 +32,7 @@ def tune_by_measuring(
     `rivals` makes the programs from elsewhere; `interrupted` is called if Ctrl-C ends the work after the search.
     Raises PdojoError, KeyboardInterrupt.
     """
-    plan = None if given.search is None else plan_of(given, task.machine)
+    plan = plan_of(given, task.machine)
     narrator = ConsoleReporter(console, task)
     missing = None if plan is None or given.no_measure else why_not_timed(plan.evaluator, task.machine)
     is_measured = not given.no_measure and missing is None

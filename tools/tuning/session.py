@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pdojo_tools.outputs import write_json, write_output
 from pdojo_tools.phases import phase
+from pdojo_tools.tuning.choices import strategy_of
 from pdojo_tools.tuning.limits import cost_text, times_text
 from pdojo_tools.tuning.pass_reporter import PassReporter
 from pdojo_tools.tuning.prefixes import LEFT_OUT, prefixes_of
@@ -76,7 +77,7 @@ class TuneSession:
             raise MeasurementError(f"{len(failed)} of {len(tasks)} kernels have no result: {', '.join(failed)}")
 
     def _tune(self, number: int, task: TuningTask) -> None:
-        if self.given.search is None and self.given.no_measure:
+        if self.given.no_measure and strategy_of(self.given, task.machine) is None:
             result = tune_by_pass(task, PassReporter(self.console, task))
             self.conclude(number, result, with_prefixes=True, is_measured=False)
             return

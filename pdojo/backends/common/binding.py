@@ -21,7 +21,6 @@ from pdojo.dialect.view.binding import binding_nests
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Buffer, Nest, Node
 from pdojo.dialect.view.nodes import buffers_of
-from pdojo.errors import LoweringError
 
 
 @dataclass(frozen=True)
@@ -35,13 +34,11 @@ class SplitKernel:
 
 
 def split_kernel(nest: Nest) -> SplitKernel | None:
-    """The kernel as two; None if it has no constant temporaries."""
+    """The kernel as two; None if it has no constant temporaries, or if calls would have nothing to do."""
     early = binding_nests(nest)
-    if not early:
-        return None
     late = [root for root in nest.children if root not in early]
-    if not late:
-        raise LoweringError(f"kernel '{nest.name}' writes no output")
+    if not early or not late:
+        return None
     kept = [buffer for buffer in _used(nest, late) if buffer.constant and buffer.op is not None]
     given = [buffer for buffer in _used(nest, early) if buffer.op is None]
     read, indices = _used(nest, late), nest.index_arrays
@@ -119,7 +116,7 @@ class PdojoSplitConstantsPass(ModulePass):
     name = "pdojo-split-constants"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite the module. Raises LoweringError for a kernel without outputs."""
+        """Rewrite the module."""
         for kernel in [k for k in op.body.block.ops if isinstance(k, KernelOp)]:
             if (parts := split_kernel(nest_of(kernel))) is not None:
                 Rewriter.insert_op((parts.binding, parts.calling), InsertPoint.before(kernel))

@@ -1,7 +1,8 @@
 """Register allocation by graph colouring.
 
 Values that do not fit are spilled: a constant is recomputed; other values are stored in the stack frame after each
-write and loaded before each use, and share slots if they are never live together. If values in the body of a hardware loop do not fit, the kernel is rejected.
+write and loaded before each use, and share slots if they are never live together. If values in the body of a hardware
+loop do not fit, the kernel is rejected.
 """
 
 from __future__ import annotations

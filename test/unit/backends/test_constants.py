@@ -39,6 +39,14 @@ q f32 [8] heap const
 8 p[{0}] = q[{0}] * v[{0}]
 8 y[{0}] = x[{0}] * p[{0}]
 """
+IDLE = """
+kernel idle(w, c) -> (c)
+w f32 [4] heap const
+c f32 [4] heap
+p f32 [4] heap const
+
+4 p[{0}] = w[{0}]
+"""
 SUMS = """
 kernel sums(x, w) -> (y)
 x f32 [4] heap
@@ -200,6 +208,14 @@ def test_parts_are_ordinary_kernels(text: str) -> None:
         assert split_kernel(nest_of(part)) is None
     assert "size" not in print_notation(parts.binding)
     assert split_kernel(nest_of(kernel(SCALED.replace(" const", "")))) is None
+
+
+def test_calls_with_nothing_to_do_bind_nothing() -> None:
+    """`bind_array` is legal where no statement writes an output."""
+    assert split_kernel(nest_of(kernel(IDLE))) is None
+    c = np.ones(4, np.float32)
+    compiled(IDLE).bind_constants(w=W[:4])(c)
+    assert (c == 1).all()
 
 
 def test_reports_say_what_is_timed() -> None:

@@ -13,8 +13,11 @@ from pdojo_tools.playing.generated import code_lines, forms_for
 from pdojo_tools.playing.session import PlaySession
 from pdojo_tools.playing.stopwatch import PlayStopwatch, PlayTimings, spell_cycles, spell_time
 from pdojo_tools.playing.trace_pane import summary
+from pdojo_tools.tuning import choices
+from pdojo_tools.tuning.choices import USUAL_BUDGET
 
 from pdojo.backends.measure import Simulated, Worker
+from pdojo.budget import Budget
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import MeasurementError
 from pdojo.kernels import workload
@@ -93,6 +96,21 @@ def test_a_kernel_may_name_its_machine(tmp_path: Path, said: Said) -> None:
     text = said()
     assert "sample, mutate, seed 0" in text
     assert "cycles" in text
+
+
+def test_simulated_cores_are_searched(tmp_path: Path, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without `--search` a short search begins at the pass's program, and the same command goes on with it."""
+    assert USUAL_BUDGET.evaluations == 300
+    database = ["--database", str(tmp_path / "db")]
+    for budget in (3, 5):
+        monkeypatch.setattr(choices, "USUAL_BUDGET", Budget(budget))
+        assert tune.main(["relu:4x8", "--dtype", "f64", "--machine", "snitch", *database]) == 0
+        text = said()
+        assert f"evolve, mutate, seed 0: {budget} evaluations" in text
+        assert ("of which 3 evaluations are known" in text) is (budget == 5)
+    for others in (["--search", "none"], ["--no-measure"]):
+        assert tune.main(["relu:4x8", "--dtype", "f64", "--machine", "snitch", *others]) == 0
+        assert "evaluations" not in said()
 
 
 def test_tune_refuses_other_evaluators(capsys: pytest.CaptureFixture[str]) -> None:

@@ -178,7 +178,7 @@ def test_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_tune(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--machine", "snitch", "--dtype", "f64", "--pass", "heuristic", "--json"]
+    options = ["--machine", "snitch", "--dtype", "f64", "--pass", "heuristic", "--search", "none", "--json"]
     found = printed("pdojo-tune", "axpy:1x32", "dot:4x16", *options, "-o", str(tmp_path / "traces"), capsys=capsys)
     assert [each["kernel"] for each in found] == ["axpy:1x32 f64", "dot:4x16 f64"]
     for each in found:
