@@ -129,8 +129,10 @@ def _content(program: Program, roots: Sequence[Node], used: frozenset[Buffer]) -
 
 
 def content_of_buffer(program: Program, buffer: Buffer) -> Hashable:
-    """All data that moves on one buffer depend on: its uses, and the other users of memory."""
-    return uses_content(program.nest, buffer), program.memoised("memory use", lambda: _memory_use(program))
+    """All data that moves on one buffer depend on: its uses, the other users of memory, and their times of use."""
+    others = program.memoised("memory use", lambda: _memory_use(program))
+    live = program.live_ranges.get(buffer) if others else None
+    return uses_content(program.nest, buffer), others, None if live is None else live.span
 
 
 def _memory_use(program: Program) -> tuple[object, ...]:

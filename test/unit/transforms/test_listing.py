@@ -90,3 +90,18 @@ def test_the_list_is_that_of_rehearsals(monkeypatch: pytest.MonkeyPatch, played:
     for name in transformation_names():
         monkeypatch.setattr(transformation(name), "promises", Promises())
     assert [(verdict.move, verdict.is_legal) for verdict in candidates(tried.program)] == listed
+
+
+def test_room_in_registers_depends_on_when_a_buffer_is_used() -> None:
+    """Moves around a buffer change its time of use, not its uses; answers about its memory are then given anew."""
+    arrays = [f"{name} f64 [20] {'register' if name == 'r' else 'heap'}" for name in "xyzvrtu"]
+    copies = [f"20:u {to}[{{0}}] = {source}[{{0}}]" for to, source in ("rx", "ux", "vu", "yr", "tx", "zt")]
+    text = "\n".join(["kernel k(x) -> (y, z, v)", *arrays, "", *copies, ""])
+    game = Game(parse_notation(text)[0], machine("snitch"))
+    wanted = "set_location@t{location=register}"
+    assert wanted in map(str, game.moves("set_location", "t"))
+    for name in "yvuyvuvu":
+        game.apply(f"swap_nodes@{name}:0")
+    assert wanted not in map(str, game.moves("set_location", "t"))
+    with pytest.raises(IllegalMove, match="register buffers would take 320 bytes"):
+        game.apply(wanted)
