@@ -27,8 +27,11 @@ ODD = (5, 6, 7)
 """Numbers of interleaved results of loops that four does not divide."""
 
 
-def interleave(builder: PassBuilder, identifier: str) -> None:
-    """Interleave several iterations of one of a nest's loops innermost; a single sum gets four partial sums."""
+def interleave(builder: PassBuilder, identifier: str, group: int = COPIES) -> None:
+    """Interleave several iterations of one of a nest's loops innermost; a single sum gets as many partial sums.
+
+    `group`: the number of iterations, a multiple of four.
+    """
     scope = builder.find_scope(identifier)
     if scope is None or scope.mapping is not Mapping.SEQUENTIAL:
         return
@@ -38,9 +41,9 @@ def interleave(builder: PassBuilder, identifier: str) -> None:
     only = scope.children[0]
     is_sum = len(scope.children) == 1 and isinstance(only, Leaf) and only.accumulate is not None
     if is_sum and not any(e.uses(scope.depth) for leaf in scope.leaves for e in leaf.output.index):
-        why = "four partial sums hide the latency of the FPU"
-        if scope.extent >= 2 * COPIES:
-            builder.transact(lambda: _partial_sums(builder, identifier, why))
+        why = f"{group} partial sums hide the latency of the FPU"
+        if scope.extent >= 2 * group:
+            builder.transact(lambda: _partial_sums(builder, identifier, group, why))
         return
     shared = share_innermost(builder, identifier)
     if shared is not None:
@@ -48,8 +51,8 @@ def interleave(builder: PassBuilder, identifier: str) -> None:
     elif _is_independent(scope, builder.game.machine.snitch.stream_registers):
         return
     # The values that iterations of the innermost loop share are loaded once for all of its iterations.
-    most = COPIES if shared is None else _fitting(builder, scope)
-    _interleave_one(builder, [loop for loop in _loops(scope) if loop.id != shared], most)
+    most = group if shared is None else max(group, _fitting(builder, scope))
+    _interleave_one(builder, [loop for loop in _loops(scope) if loop.id != shared], group, most)
 
 
 def _fitting(builder: PassBuilder, scope: Scope) -> int:
@@ -62,33 +65,35 @@ def _fitting(builder: PassBuilder, scope: Scope) -> int:
     return max(COPIES, min(REGISTERS // max(1, values), core.frep_instructions // instructions))
 
 
-def _interleave_one(builder: PassBuilder, loops: Sequence[Scope], most: int = COPIES) -> None:
-    """Interleave the best of nested loops; if none has fitting iterations, loops inside of them.
+def _interleave_one(builder: PassBuilder, loops: Sequence[Scope], group: int, most: int) -> None:
+    """Interleave `group`, up to `most`, iterations of the best of nested loops; if none fits, loops inside of them.
 
     The best one is in no guard, which each copy would check, needs the fewest loads, and leaves no loop over tiles, so
     that streams have fewer dimensions.
     """
-    plans = [(loop, _copies(loop, most)) for loop in loops]
+    plans = [(loop, _copies(loop, group, most)) for loop in loops]
     ranks = {loop.id: (_is_checked(loop), _loads(loop), loop.extent != copies) for loop, copies in plans}
     for loop, copies in sorted(plans, key=lambda plan: ranks[plan[0].id]):
         if copies > 1 and builder.transact(lambda i=loop.id, n=copies: _several_at_a_time(builder, i, n)):
             return
-    if any(loop.extent % COPIES == 0 for loop in loops) or any(map(builder.transact, _odd_plans(builder, loops))):
+    if any(loop.extent % group == 0 for loop in loops) or any(
+        map(builder.transact, _odd_plans(builder, loops, group))
+    ):
         return
     for child in [child.id for child in loops[-1].children]:
-        interleave(builder, child)
+        interleave(builder, child, group)
 
 
-def _odd_plans(builder: PassBuilder, loops: Sequence[Scope]) -> Iterator[Callable[[], bool]]:
-    """The plans for loops of a perfect nest that four does not divide: five to seven copies, or a rest behind four."""
+def _odd_plans(builder: PassBuilder, loops: Sequence[Scope], group: int) -> Iterator[Callable[[], bool]]:
+    """The plans for loops of a perfect nest that groups do not divide: five to seven copies, or a rest behind them."""
     plain = [loop for loop in loops if not loop.guard and _has_results(loop)]
     for loop in sorted(plain, key=_loads):
         copies = _odd_copies(builder, loop)
         if copies > 1:
             yield partial(_several_at_a_time, builder, loop.id, copies)
-    longer = [loop for loop in plain if loop.extent > COPIES]
-    for loop in sorted(longer, key=lambda loop: (_loads(loop), loop.extent % COPIES / loop.extent)):
-        yield partial(_with_rest, builder, loop.id, loop.depth - loops[0].depth)
+    longer = [loop for loop in plain if loop.extent > group]
+    for loop in sorted(longer, key=lambda loop: (_loads(loop), loop.extent % group / loop.extent)):
+        yield partial(_with_rest, builder, loop.id, loop.depth - loops[0].depth, group)
 
 
 def _has_results(loop: Scope) -> bool:
@@ -104,12 +109,12 @@ def _odd_copies(builder: PassBuilder, loop: Scope) -> int:
     return next((n for n in ODD if n <= most and loop.extent % n == 0), 1)
 
 
-def _with_rest(builder: PassBuilder, identifier: str, levels: int) -> bool:
-    """Interleave four iterations of a loop, and make the last iterations, which are no four, a nest of their own.
+def _with_rest(builder: PassBuilder, identifier: str, levels: int, group: int) -> bool:
+    """Interleave a group of iterations of a loop, and make the last iterations, which fill none, a nest of their own.
 
     `levels`: the number of loops around it, up to the outermost one of the perfect nest.
     """
-    peel_rest(builder, builder.scope(identifier), COPIES, REST)
+    peel_rest(builder, builder.scope(identifier), group, REST)
     rest = builder.nest.next_sibling(builder.scope(identifier))
     assert isinstance(rest, Scope)
     for _ in range(levels):
@@ -119,24 +124,24 @@ def _with_rest(builder: PassBuilder, identifier: str, levels: int) -> bool:
         assert around is not None
         builder.make("split_scopes", around, REST, after=1)
     own = own_dimensions(builder, rest.id)
-    if not _several_at_a_time(builder, identifier, COPIES):
+    if not _several_at_a_time(builder, identifier, group):
         return False
     rest = builder.scope(rest.id)
     others = [loop for loop in _loops(rest.chain[rest.depth - levels]) if loop.id != rest.id and loop.extent >= COPIES]
     if others:
-        _interleave_one(builder, others)
+        _interleave_one(builder, others, COPIES, COPIES)
     elif rest.extent > 1:
         builder.transact(partial(_several_at_a_time, builder, rest.id, rest.extent))
     for name, dimension in own:
-        size = COPIES * lanes_along(builder, name, dimension)
+        size = group * lanes_along(builder, name, dimension)
         builder.transact(partial(cut, builder, name, dimension, size, REST))
     return True
 
 
-def _partial_sums(builder: PassBuilder, identifier: str, why: str) -> None:
-    """Add up by four partial sums; the last terms, which are no four, come after them."""
-    peel_rest(builder, builder.scope(identifier), COPIES, REST)
-    partial_sums(builder, identifier, 1, COPIES, why)
+def _partial_sums(builder: PassBuilder, identifier: str, count: int, why: str) -> None:
+    """Add up by several partial sums; the last terms, which are fewer, come after them."""
+    peel_rest(builder, builder.scope(identifier), count, REST)
+    partial_sums(builder, identifier, 1, count, why)
 
 
 def _guards_of(loop: Scope) -> set[tuple[Leaf, Expr]]:
@@ -195,16 +200,16 @@ def _unstreamed(loop: Scope) -> list[Access]:
     ]
 
 
-def _copies(loop: Scope, most: int) -> int:
-    """The number of iterations of a loop to interleave, `most` or a few; 1 if they are no multiple of four."""
-    if loop.extent % COPIES:
+def _copies(loop: Scope, group: int, most: int) -> int:
+    """The number of iterations of a loop to interleave, `group` up to `most`; 1 if they fill no whole groups."""
+    if loop.extent % group:
         return 1
     if not all(leaf.function is None or leaf.function in FPU_FUNCTIONS for leaf in loop.leaves):
         # More copies of a function of many instructions than hide the latency need more registers only.
-        return COPIES
+        return group
     if loop.extent % SHARED == 0 and (_shares_loads(loop) or _is_short(loop)):
         return SHARED
-    return max(n for n in range(COPIES, max(most, COPIES) + 1, COPIES) if loop.extent % n == 0)
+    return max(n for n in range(group, max(most, group) + 1, group) if loop.extent % n == 0)
 
 
 def _shares_loads(loop: Scope) -> bool:

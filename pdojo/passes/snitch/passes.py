@@ -7,6 +7,7 @@ interleaves several results, which hides the latency of the FPU.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 
 from pdojo.dialect.attributes import Mapping, Memory
@@ -18,6 +19,7 @@ from pdojo.passes.common.loops import collapse_unit_loops, flatten, tile
 from pdojo.passes.common.reciprocals import share_reciprocals
 from pdojo.passes.cpu.fusion import CHEAP, inline
 from pdojo.passes.snitch.carried import carry_values
+from pdojo.passes.snitch.costs import cheapest
 from pdojo.passes.snitch.guards import cut_guards
 from pdojo.passes.snitch.hardware import repeat, stream, stream_some
 from pdojo.passes.snitch.interleaving import COPIES, interleave, is_kept
@@ -27,6 +29,8 @@ from pdojo.passes.snitch.steps import shorten_sums
 from pdojo.passes.snitch.values import merge_values, separate_values
 from pdojo.passes.snitch.windows import align_windows, spare_port
 
+GROUPS = (COPIES, 2 * COPIES, 1)
+"""Numbers of interleaved results to try: the latency hidden, the core's work hidden too, hardware loops as short as can be."""
 UNROLLED = 128
 """Greatest number of statements of an unrolled loop body that no hardware loop repeats."""
 
@@ -47,7 +51,15 @@ def greedy(builder: PassBuilder) -> None:
 
 
 def heuristic(builder: PassBuilder) -> None:
-    """Fuse loops, pack numbers, interleave several results innermost; then every hardware move."""
+    """Fuse loops, pack numbers, interleave several results innermost; then every hardware move.
+
+    How many results are interleaved, and whether that pays, is decided by simulations of the programs.
+    """
+    cheapest(builder, [*(partial(_interleaved, group=group) for group in GROUPS), greedy])
+
+
+def _interleaved(builder: PassBuilder, group: int) -> None:
+    """The heuristic pass with a number of interleaved results; 1 interleaves none."""
     why = "a shorter form of the function has fewer instructions"
     builder.exhaust(lambda: builder.nest.leaves, "approximate", why)
     separated = separate_values(builder)
@@ -63,8 +75,8 @@ def heuristic(builder: PassBuilder) -> None:
     contract_scalars(builder)
     _join_behind_zeros(builder)
     for node in list(builder.nest.children):
-        if isinstance(node, Scope):
-            interleave(builder, node.id)
+        if isinstance(node, Scope) and group > 1:
+            interleave(builder, node.id, group)
     builder.exhaust(builder.dimensions, "reuse_dims", "the dimension is dead after each iteration: less memory")
     merge_values(builder, separated)
     use_registers(builder)
