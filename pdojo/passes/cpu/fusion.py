@@ -284,10 +284,10 @@ def inline(builder: PassBuilder, name: str, readers: Sequence[str]) -> None:
             before = set(builder.nest.arrays)
             builder.make("inline_op", builder.leaf(reader), why, input=use)
             for made in builder.nest.arrays.keys() - before:
-                _materialize(builder, made)
+                materialize(builder, made)
 
 
-def _materialize(builder: PassBuilder, name: str) -> None:
+def materialize(builder: PassBuilder, name: str) -> None:
     """Give every element its own memory, so that the loop can be distributed; later moves reuse the memory again."""
     builder.attempt("set_location", name, "room for an element for each lane", location="heap")
     for dimension in range(len(builder.nest.arrays[name].shape)):

@@ -40,10 +40,12 @@ def interleave(builder: PassBuilder, identifier: str, group: int = COPIES) -> No
         return
     only = scope.children[0]
     is_sum = len(scope.children) == 1 and isinstance(only, Leaf) and only.accumulate is not None
-    if is_sum and not any(e.uses(scope.depth) for leaf in scope.leaves for e in leaf.output.index):
+    if is_sum and not _has_results(scope):
         why = f"{group} partial sums hide the latency of the FPU"
         if scope.extent >= 2 * group:
             builder.transact(lambda: _partial_sums(builder, identifier, group, why))
+        return
+    if _is_of_sums(scope) and builder.transact(partial(_one_by_one, builder, identifier, group)):
         return
     shared = share_innermost(builder, identifier)
     if shared is not None:
@@ -98,7 +100,7 @@ def _odd_plans(builder: PassBuilder, loops: Sequence[Scope], group: int) -> Iter
 
 def _has_results(loop: Scope) -> bool:
     """True if some statement has other results in each iteration of a loop."""
-    return any(any(e.uses(loop.depth) for e in leaf.output.index) for leaf in loop.leaves)
+    return any(_moves(leaf, loop) for leaf in loop.leaves)
 
 
 def _odd_copies(builder: PassBuilder, loop: Scope) -> int:
@@ -144,6 +146,31 @@ def _partial_sums(builder: PassBuilder, identifier: str, count: int, why: str) -
     partial_sums(builder, identifier, 1, count, why)
 
 
+def _is_of_sums(scope: Scope) -> bool:
+    """True for a loop of several sums over its iterations, without anything else."""
+    sums = (isinstance(c, Leaf) and c.accumulate is not None and not _moves(c, scope) for c in scope.children)
+    return len(scope.children) > 1 and all(sums)
+
+
+def _moves(leaf: Leaf, loop: Scope) -> bool:
+    """True if a statement has other results in each iteration of a loop."""
+    return any(e.uses(loop.depth) for e in leaf.output.index)
+
+
+def _one_by_one(builder: PassBuilder, identifier: str, group: int) -> bool:
+    """Make each of a loop's sums a loop of its own, with partial sums; False if some of them are too short."""
+    statements = [child.id for child in builder.scope(identifier).children]
+    if builder.scope(identifier).extent < 2 * group:
+        return False
+    for place in reversed(range(1, len(statements))):
+        builder.make("split_scopes", f"%{identifier}", "each sum gets partial sums", after=place)
+    for statement in statements:
+        loop = builder.leaf(statement).parent
+        assert loop is not None
+        _partial_sums(builder, loop.id, group, f"{group} partial sums hide the latency of the FPU")
+    return True
+
+
 def _guards_of(loop: Scope) -> set[tuple[Leaf, Expr]]:
     """The guards inside of a loop that depend on it and on other loops, with their statements."""
     found = ((leaf, guard) for leaf in loop.leaves for guard in leaf.guards if guard.uses(loop.depth))
@@ -152,7 +179,7 @@ def _guards_of(loop: Scope) -> set[tuple[Leaf, Expr]]:
 
 def _separates_results(loop: Scope) -> bool:
     """True if all statements have other results in each iteration of a loop."""
-    return all(any(e.uses(loop.depth) for e in leaf.output.index) for leaf in loop.leaves)
+    return all(_moves(leaf, loop) for leaf in loop.leaves)
 
 
 def _is_checked(loop: Scope) -> bool:
@@ -177,7 +204,7 @@ def _loops(scope: Scope) -> list[Scope]:
         (child,) = found[-1].children
         if not isinstance(child, Scope) or child.mapping is not Mapping.SEQUENTIAL:
             break
-        if not all(any(e.uses(child.depth) for e in leaf.output.index) for leaf in child.leaves):
+        if not all(_moves(leaf, child) for leaf in child.leaves):
             break
         found.append(child)
     return found

@@ -17,7 +17,7 @@ from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.greedy import naive
 from pdojo.passes.common.loops import collapse_unit_loops, flatten, tile
 from pdojo.passes.common.reciprocals import share_reciprocals
-from pdojo.passes.cpu.fusion import CHEAP, inline
+from pdojo.passes.cpu.fusion import CHEAP, materialize
 from pdojo.passes.snitch.carried import carry_values
 from pdojo.passes.snitch.costs import cheapest
 from pdojo.passes.snitch.guards import cut_guards
@@ -26,7 +26,7 @@ from pdojo.passes.snitch.interleaving import COPIES, interleave, is_kept
 from pdojo.passes.snitch.packing import contract, contract_scalars, is_streamable, lanes_along, pack, updates
 from pdojo.passes.snitch.registers import is_innermost, keep_invariants, use_registers
 from pdojo.passes.snitch.steps import shorten_sums
-from pdojo.passes.snitch.values import merge_values, separate_values
+from pdojo.passes.snitch.values import inline_once, merge_values, separate_values
 from pdojo.passes.snitch.windows import align_windows, spare_port
 
 GROUPS = (COPIES, 2 * COPIES, 1)
@@ -194,7 +194,9 @@ def _recompute(builder: PassBuilder) -> None:
 
 def _inline(builder: PassBuilder, identifier: str, name: str, readers: Sequence[str]) -> None:
     """Inline a statement where some of its readers use it; without other readers, delete it."""
-    inline(builder, name, readers)
+    why = f"computed once more where it is used: '{name}' need not be kept in between"
+    for reader in dict.fromkeys(readers):
+        materialize(builder, inline_once(builder, name, [reader], why))
     if not builder.nest.readers[name]:
         builder.make("delete_op", f"%{identifier}", "nobody reads it any more")
 

@@ -135,7 +135,8 @@ def _keep_intermediates(builder: PassBuilder) -> None:
             mine = [a for leaf in scope.leaves for a in leaf.accesses if a.array.name == name]
             is_memory = builder.nest.arrays[name].buffer.memory is not Memory.REGISTER
             moves = all(any(e.uses(scope.depth) for e in a.index) for a in mine)
-            if is_memory and moves and len(mine) > 1 and any(builder.nest.readers[name]):
+            users = sum(any(a.array.name == name for a in leaf.accesses) for leaf in scope.leaves)
+            if is_memory and moves and users > 1 and any(builder.nest.readers[name]):
                 builder.transact(lambda scope=identifier, name=name: _keep(builder, scope, name))
 
 

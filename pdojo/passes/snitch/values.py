@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 
 from pdojo.dialect.rules.streams import FPU_FUNCTIONS
@@ -43,19 +44,26 @@ def _expand(builder: PassBuilder, identifier: str) -> bool:
         return False
     why = "an element for each iteration"
     readers = [reader.id for reader in builder.nest.readers[array.name]]
+    inline_once(builder, array.name, readers, why)
+    builder.make("delete_op", f"%{identifier}", why)
+    return True
+
+
+def inline_once(builder: PassBuilder, name: str, readers: Sequence[str], why: str) -> str:
+    """Compute a value in the loop of statements that read it, once for all of them; returns its new array."""
     first: Access | None = None
     for reader in dict.fromkeys(readers):
-        while (number := _input(builder.leaf(reader), array.name)) is not None:
-            name = _unused(builder, array.name)
-            builder.make("inline_op", f"%{reader}", why, input=number, into=name)
-            access = next(a for a in builder.leaf(reader).reads if a.array.name == name)
+        while (number := _input(builder.leaf(reader), name)) is not None:
+            into = _unused(builder, name)
+            builder.make("inline_op", f"%{reader}", why, input=number, into=into)
+            access = next(a for a in builder.leaf(reader).reads if a.array.name == into)
             if first is None:
                 first = access
             else:
                 index = ", ".join(f"{{{k}}}" for k in range(len(access.index)))
                 builder.make("outline_op", f"%{reader}", why, input=number, array=first.array.name, index=index)
-    builder.make("delete_op", f"%{identifier}", why)
-    return True
+    assert first is not None
+    return first.array.name
 
 
 def _input(leaf: Leaf, name: str) -> int | None:
