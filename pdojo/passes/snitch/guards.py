@@ -21,11 +21,17 @@ ROWS = 4
 BLOCKS = 16
 """Most blocks of a loop."""
 
+WHOLE = "rows that need no guards"
 WHY = "rows without guards, and the triangle beside them as straight code"
 
 
 def cut_guards(builder: PassBuilder) -> None:
-    """Turn guards into bounds of loops, four rows at a time."""
+    """Turn guards into bounds of loops: rows that need none by themselves, the others four at a time."""
+    for identifier in [s.id for s in builder.nest.scopes if s.guard]:
+        scope = builder.find_scope(identifier)
+        rows = None if scope is None else _rows(scope)
+        if rows is not None:
+            builder.transact(lambda rows=rows: _without_guards(builder, rows))
     for identifier in [s.id for s in builder.nest.scopes if s.guard]:
         scope = builder.find_scope(identifier)
         if scope is None:
@@ -46,6 +52,34 @@ def _rows(scope: Scope) -> Scope | None:
     """The loop whose variable the bounds of a loop depend on; None if they are constant."""
     depths = {v for c in scope.guard for v in c.variables()} - {scope.depth}
     return scope.chain[min(depths)] if depths else None
+
+
+def _without_guards(builder: PassBuilder, rows: Scope) -> bool:
+    """Make the rows for which all guards hold a loop of its own; False if they are not most of the rows."""
+    first, last = 0, rows.extent
+    for leaf in rows.leaves:
+        for constraint in leaf.guards:
+            extents = [s.extent for s in leaf.chain]
+            factor = constraint.coefficient(rows.depth)
+            low, _ = (constraint - var(rows.depth) * factor).bounds(extents)
+            # factor * i + low >= 0.
+            if factor > 0:
+                first = max(first, -(low // factor))
+            elif factor < 0:
+                last = min(last, low // -factor + 1)
+            elif low < 0:
+                return False
+    if last - first <= rows.extent // 2 or last - first == rows.extent:
+        return False
+    if any(builder.lanes(leaf) > 1 for leaf in rows.leaves):
+        # The packed results of the loop would not be words.
+        return False
+    identifier = rows.id
+    if last < rows.extent:
+        builder.make("peel_scope", rows, WHOLE, after=last)
+    if first > 0:
+        builder.make("peel_scope", f"%{identifier}", WHOLE, after=first)
+    return True
 
 
 def _cut_rows(builder: PassBuilder, identifier: str) -> bool:

@@ -7,7 +7,7 @@ from math import prod
 
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.hints import ORDINARY
-from pdojo.dialect.rules.streams import FPU_FUNCTIONS, streams_of, walk_of
+from pdojo.dialect.rules.streams import FPU_FUNCTIONS, Stream, streams_of, walk_of
 from pdojo.dialect.view.nest import Buffer, Node, Scope
 from pdojo.dialect.view.storage import physical_shape
 from pdojo.passes.common.builder import PassBuilder
@@ -211,11 +211,16 @@ def _is_elementwise(builder: PassBuilder, scope: Scope) -> bool:
 
 
 def _choose(builder: PassBuilder, identifier: str, why: str) -> None:
-    """Leave the accesses with the fewest elements to loads and stores, until the streams suffice."""
+    """Leave accesses to loads and stores until the streams suffice: walks of too many loops, then the shortest ones."""
     machine = builder.game.machine
+
+    def rank(stream: Stream) -> tuple[bool, int]:
+        bounds = walk_of(builder.nest, stream, builder.scope(identifier), machine).bounds
+        return len(bounds) <= machine.snitch.stream_dims, prod(bounds)
+
     while streams_needed(builder, region := builder.scope(identifier)) > machine.snitch.stream_registers:
         streams = streams_of(builder.nest, region, machine)
-        least = min(streams, key=lambda s: prod(walk_of(builder.nest, s, region, machine).bounds))
+        least = min(streams, key=rank)
         number = least.leaf.accesses.index(least.access)
         builder.make("hint", f"%{least.leaf.id}", why, kind="ordinary", access=number)
 

@@ -18,7 +18,7 @@ from pdojo.passes.common.greedy import naive
 from pdojo.passes.common.loops import collapse_unit_loops, flatten, tile
 from pdojo.passes.common.reciprocals import share_reciprocals
 from pdojo.passes.cpu.fusion import CHEAP, materialize
-from pdojo.passes.snitch.carried import carry_values
+from pdojo.passes.snitch.carried import carry_values, order_products
 from pdojo.passes.snitch.costs import cheapest
 from pdojo.passes.snitch.guards import cut_guards
 from pdojo.passes.snitch.hardware import repeat, stream, stream_some
@@ -63,6 +63,7 @@ def _interleaved(builder: PassBuilder, group: int) -> None:
     why = "a shorter form of the function has fewer instructions"
     builder.exhaust(lambda: builder.nest.leaves, "approximate", why)
     separated = separate_values(builder)
+    order_products(builder)
     _simplify(builder)
     share_reciprocals(builder)
     builder.exhaust(builder.scopes, "join_scopes", "fused loops keep values in registers")
