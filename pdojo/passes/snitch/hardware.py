@@ -18,6 +18,9 @@ from pdojo.passes.snitch.registers import INVARIANT, STRAIGHT, invariants, is_in
 ROOM = 25
 """Registers for values from outside in a region: streams and functions need the others."""
 
+LONG = 48
+"""Statement instances of straight code that pay for the set-up of streams."""
+
 REGION = "the region has one iteration, the loop is inside"
 
 
@@ -159,6 +162,8 @@ def _stream(builder: PassBuilder, identifier: str, when: Callable[[Scope], bool]
     some = some and _is_elementwise(builder, scope)
     if is_innermost(scope):
         if scope.extent == 1:
+            if _instances(scope) >= LONG:
+                builder.transact(lambda: _streamed(builder, identifier, spare=False))
             return
         _spare_in_loop(builder, identifier)
         if not builder.transact(lambda: _wrapped(builder, scope)) and some:
@@ -173,6 +178,12 @@ def _stream(builder: PassBuilder, identifier: str, when: Callable[[Scope], bool]
         return
     for child in scope.children:
         _stream(builder, child.id, when, some=some)
+
+
+def _instances(scope: Scope) -> int:
+    """Number of statement instances, or packed ones, in one run of a scope."""
+    chains = (leaf.chain[scope.depth :] for leaf in scope.leaves)
+    return sum(prod(s.extent for s in chain if s.mapping is not Mapping.VECTOR) for chain in chains)
 
 
 def _region(builder: PassBuilder, identifier: str) -> str:

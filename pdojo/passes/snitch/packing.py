@@ -81,13 +81,18 @@ def _vectorize(builder: PassBuilder, identifier: str, copies: int) -> None:
     lanes = min(builder.lanes(leaf) for leaf in scope.leaves)
     if lanes < 2 or scope.extent < 2 * lanes:
         return
-    if scope.extent % lanes:
-        if _has_rest(scope, lanes, copies):
-            builder.transact(lambda: _packed_with_rest(builder, identifier, lanes, copies))
-        return
     sums = [leaf for leaf in scope.leaves if not any(e.uses(scope.depth) for e in leaf.output.index)]
-    if not _fits(scope, gathers=not sums):
+    if scope.extent % (lanes * (copies if sums else 1)) and _has_rest(scope, lanes, copies):
+        builder.transact(lambda: _packed_with_rest(builder, identifier, lanes, copies))
         return
+    if not scope.extent % lanes and _fits(scope, gathers=not sums):
+        _pack_loop(builder, scope, lanes, copies)
+
+
+def _pack_loop(builder: PassBuilder, scope: Scope, lanes: int, copies: int) -> None:
+    """Pack the numbers of one register along a loop that whole registers fill."""
+    identifier = scope.id
+    sums = [leaf for leaf in scope.leaves if not any(e.uses(scope.depth) for e in leaf.output.index)]
     if not sums:
         builder.transact(lambda: _packed(builder, identifier, lanes))
     elif len(scope.children) > 1:

@@ -53,6 +53,9 @@ class _Shortening:
         if steps.chain[-1].mapping is Mapping.VECTOR and all(s.extent == 1 for s in loop.chain[:-1]):
             # Zeros that are assigned once, before streams deliver, cost nothing.
             return None
+        if zeros.leaves[0].reads and streams_needed(builder, loop.parent) > builder.game.machine.snitch.stream_registers:
+            # Loads of initial values beside streams let streams deliver the rest of a nest.
+            return None
         count = prod(s.extent for s in steps.chain[loop.depth :])
         unit = prod(extent for _, extent in _straight(steps))
         if count < FEWEST * unit or (levels > 1 and count > MOST):
