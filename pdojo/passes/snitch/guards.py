@@ -62,7 +62,7 @@ def _without_guards(builder: PassBuilder, rows: Scope) -> bool:
             extents = [s.extent for s in leaf.chain]
             factor = constraint.coefficient(rows.depth)
             low, _ = (constraint - var(rows.depth) * factor).bounds(extents)
-            # factor * i + low >= 0.
+            # Row i needs no guard if the least value, factor times i plus low, is not negative.
             if factor > 0:
                 first = max(first, -(low // factor))
             elif factor < 0:

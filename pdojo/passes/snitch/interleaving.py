@@ -78,9 +78,7 @@ def _interleave_one(builder: PassBuilder, loops: Sequence[Scope], group: int, mo
     for loop, copies in sorted(plans, key=lambda plan: ranks[plan[0].id]):
         if copies > 1 and builder.transact(lambda i=loop.id, n=copies: _several_at_a_time(builder, i, n)):
             return
-    if any(loop.extent % group == 0 for loop in loops) or any(
-        map(builder.transact, _odd_plans(builder, loops, group))
-    ):
+    if any(loop.extent % group == 0 for loop in loops) or any(map(builder.transact, _odd_plans(builder, loops, group))):
         return
     for child in [child.id for child in loops[-1].children]:
         interleave(builder, child, group)

@@ -30,7 +30,7 @@ from pdojo.passes.snitch.values import inline_once, merge_values, separate_value
 from pdojo.passes.snitch.windows import align_windows, spare_port
 
 GROUPS = (COPIES, 2 * COPIES, 1)
-"""Numbers of interleaved results to try: the latency hidden, the core's work hidden too, hardware loops as short as can be."""
+"""Numbers of interleaved results to try: as many as hide the latency, twice as many, and none."""
 UNROLLED = 128
 """Greatest number of statements of an unrolled loop body that no hardware loop repeats."""
 

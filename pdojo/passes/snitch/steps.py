@@ -7,7 +7,7 @@ from math import prod
 from typing import ClassVar
 
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.view.nest import Leaf, Node, Scope
+from pdojo.dialect.view.nest import Leaf, Node, Scope, leaves_of
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.snitch.hardware import streams_needed
 from pdojo.passes.snitch.registers import STRAIGHT
@@ -53,7 +53,10 @@ class _Shortening:
         if steps.chain[-1].mapping is Mapping.VECTOR and all(s.extent == 1 for s in loop.chain[:-1]):
             # Zeros that are assigned once, before streams deliver, cost nothing.
             return None
-        if zeros.leaves[0].reads and streams_needed(builder, loop.parent) > builder.game.machine.snitch.stream_registers:
+        if (
+            leaves_of(zeros)[0].reads
+            and streams_needed(builder, loop.parent) > builder.game.machine.snitch.stream_registers
+        ):
             # Loads of initial values beside streams let streams deliver the rest of a nest.
             return None
         count = prod(s.extent for s in steps.chain[loop.depth :])
