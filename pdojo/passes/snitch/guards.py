@@ -87,7 +87,7 @@ def _cut_rows(builder: PassBuilder, identifier: str) -> bool:
     rest = builder.scope(identifier).extent % ROWS
     if rest:
         builder.make("peel_scope", f"%{identifier}", WHY, after=builder.scope(identifier).extent - rest)
-    last = [] if not rest else [_next(builder, identifier)]
+    last = [] if not rest else [tile(builder, _next(builder, identifier), rest, WHY).outer]
     blocks = [tile(builder, identifier, ROWS, WHY).outer]
     while builder.scope(blocks[-1]).extent > 1:
         builder.make("peel_scope", f"%{blocks[-1]}", WHY, after=1)

@@ -25,6 +25,8 @@ SHARED = 8
 
 ODD = (5, 6, 7)
 """Numbers of interleaved results of loops that four does not divide."""
+MORE = (9, 10, 11, 13, 14, 15)
+"""More such numbers, of statements without sums: in sums, as many registers would be occupied in each step."""
 
 
 def interleave(builder: PassBuilder, identifier: str, group: int = COPIES) -> None:
@@ -85,7 +87,7 @@ def _interleave_one(builder: PassBuilder, loops: Sequence[Scope], group: int, mo
 
 
 def _odd_plans(builder: PassBuilder, loops: Sequence[Scope], group: int) -> Iterator[Callable[[], bool]]:
-    """The plans for loops of a perfect nest that groups do not divide: five to seven copies, or a rest behind them."""
+    """The plans for loops of a perfect nest that groups do not divide: five copies or more, or a rest behind them."""
     plain = [loop for loop in loops if not loop.guard and _has_results(loop)]
     for loop in sorted(plain, key=_loads):
         copies = _odd_copies(builder, loop)
@@ -106,7 +108,8 @@ def _odd_copies(builder: PassBuilder, loop: Scope) -> int:
     if not all(leaf.function is None or leaf.function in FPU_FUNCTIONS for leaf in loop.leaves):
         return 1
     most = builder.game.machine.snitch.frep_instructions // len(loop.leaves)
-    return next((n for n in ODD if n <= most and loop.extent % n == 0), 1)
+    counts = ODD if any(leaf.accumulate is not None for leaf in loop.leaves) else ODD + MORE
+    return next((n for n in counts if n <= most and loop.extent % n == 0), 1)
 
 
 def _with_rest(builder: PassBuilder, identifier: str, levels: int, group: int) -> bool:
