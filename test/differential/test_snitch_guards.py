@@ -79,4 +79,4 @@ def test_triangles(name: str, dtype: str) -> None:
     tuned = make_moves(kernel, DIVIDES, "heuristic").after
     program = Program(tuned, DIVIDES)
     assert simulated_code_differs(program, 1) is None
-    assert all(scope.extent <= 6 for scope in program.nest.scopes if scope.guard)
+    assert all(scope.extent <= 8 for scope in program.nest.scopes if scope.guard)
