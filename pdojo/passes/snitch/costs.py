@@ -68,7 +68,7 @@ def _tried(builder: PassBuilder, plan: Plan, limit: int) -> _Tried | None:
 def _cycles(builder: PassBuilder, limit: int) -> int | None:
     """The cycles of the present program; None if there are more than `limit`, or the core cannot run it."""
     nest = builder.nest
-    if nest.sizes:
+    if nest.sizes or builder.interface_bytes() > builder.game.machine.cache_bytes[-1]:
         return None
     try:
         inputs = random_inputs(parameters_of(nest), SEED)
