@@ -70,9 +70,8 @@ NEAR_ROWS = 4
 
 
 def tile_contractions(builder: PassBuilder) -> None:
-    """Tile every contraction so that a block of results stays in registers over the whole sum."""
+    """Tile every contraction of calls so that a block of results stays in registers over the whole sum."""
     for shape in contractions(builder):
-        # Constants are computed once, in nests that hold no copies.
         if _adds_parts(builder, shape.leaf) or shape.leaf.output.array.buffer.constant:
             continue
         plans = block_plans(builder, shape)
