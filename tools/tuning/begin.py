@@ -14,6 +14,7 @@ from pdojo_tools.outputs import write_json
 from pdojo_tools.phases import phase
 from pdojo_tools.tables import print_findings, print_trace
 from pdojo_tools.tuning.task import tasks_of
+from pdojo_tools.tuning.usual import strategy_of
 from rich.console import Console
 
 if TYPE_CHECKING:
@@ -61,10 +62,10 @@ def _tune(
     with phase(console, "kernels and traces"):
         host = None if connection is None else connection.host()
         tasks = [task for title in given.programs for task in tasks_of(title, given, host)]
-    from pdojo_tools.tuning.choices import check_target, strategy_of
-
     for task in tasks:
         if strategy_of(given, task.machine) is not None:
+            from pdojo_tools.tuning.choices import check_target
+
             check_target(given, task.machine)
     facts = ((each.machine.name, each.machine.threads, each.alignment) for each in tasks)
     for name, threads, alignment in dict.fromkeys(facts):

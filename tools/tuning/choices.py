@@ -6,9 +6,8 @@ import argparse
 import os
 
 from pdojo_tools.tuning.arguments import NONE
+from pdojo_tools.tuning.usual import USUAL_BUDGET, strategy_of
 
-from pdojo.backends.registry import backend_of
-from pdojo.budget import Budget
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import UsageError
@@ -16,18 +15,6 @@ from pdojo.search.contract.strategy import Breeder, StrategyOptions, check_propo
 from pdojo.search.evaluators.named import check_runs_here, estimating_evaluator, evaluator_for
 from pdojo.search.strategies import has_options, options_of, strategy
 from pdojo.search.tuning.run import SearchConfig, usual_neighbourhood
-
-USUAL = "evolve"
-"""The strategy on a simulated core if `--search` names none."""
-USUAL_BUDGET = Budget(300)
-"""The budget of that search."""
-
-
-def strategy_of(given: argparse.Namespace, described: Machine) -> str | None:
-    """The strategy: the named one, or the usual one if programs are simulated; None for no search."""
-    if given.search is not None:
-        return None if given.search == [NONE] else given.search[0]
-    return USUAL if backend_of(described).is_simulated and not given.no_measure else None
 
 
 def check_search(given: argparse.Namespace) -> None:

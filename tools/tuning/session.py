@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from pdojo_tools.outputs import write_json, write_output
 from pdojo_tools.phases import phase
-from pdojo_tools.tuning.choices import strategy_of
 from pdojo_tools.tuning.limits import cost_text, times_text
 from pdojo_tools.tuning.pass_reporter import PassReporter
 from pdojo_tools.tuning.prefixes import LEFT_OUT, prefixes_of
@@ -19,6 +18,7 @@ from pdojo_tools.tuning.report.chapter import Chapter
 from pdojo_tools.tuning.report.elements import Html
 from pdojo_tools.tuning.result_files import Targets
 from pdojo_tools.tuning.result_json import result_json
+from pdojo_tools.tuning.usual import strategy_of
 from rich.console import Console
 from rich.markup import escape
 from rich.rule import Rule

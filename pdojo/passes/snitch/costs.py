@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.backends.snitch.executable import load
-from pdojo.errors import PdojoError
+from pdojo.errors import CycleLimit, LoweringError
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.transforms.move import Move
 
@@ -73,5 +73,5 @@ def _cycles(builder: PassBuilder, limit: int) -> int | None:
     try:
         inputs = random_inputs(parameters_of(nest), SEED)
         return load(builder.game.kernel, builder.game.machine).run(inputs, limit=limit).result.cycles
-    except PdojoError:
+    except (LoweringError, CycleLimit):
         return None
