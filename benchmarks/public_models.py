@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pdojo_tools.command import Arguments, tool
 from pdojo_tools.onnx_inputs import random_inputs
-from pdojo_tools.onnx_models import TOLERANCES, in_turns, onnx_runtime
+from pdojo_tools.onnx_models import TOLERANCES, in_turns, onnx_runtime, relative_error
 from pdojo_tools.outputs import replaced, write_output
 
 from benchmarks.contests import Contest
@@ -161,12 +161,7 @@ def _error(ours: NDArray[Any], theirs: NDArray[Any]) -> tuple[float, float]:
     if limit is None:
         return np.count_nonzero(ours != theirs) / max(ours.size, 1), 0.0
     limit = max(limit, TOLERANCES["float32"])  # many outputs in f64 are computed in f32
-    left, right = ours.astype(np.float64), theirs.astype(np.float64)
-    finite = np.isfinite(right)
-    if not np.array_equal(left[~finite], right[~finite], equal_nan=True) or not np.isfinite(left[finite]).all():
-        return float("inf"), limit
-    scale = max(np.abs(right[finite]).max(initial=0.0), LEAST)
-    return float(np.abs(left[finite] - right[finite]).max(initial=0.0) / scale), limit
+    return relative_error(ours, theirs, LEAST), limit
 
 
 def table(records: Sequence[Record], settings: JSON) -> str:

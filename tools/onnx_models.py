@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -127,15 +128,22 @@ def _difference(name: str, ours: NDArray[Any], theirs: NDArray[Any]) -> float:
         if not np.array_equal(ours, theirs):
             raise MeasurementError(f"output '{name}' differs from the reference in {np.sum(ours != theirs)} elements")
         return 0.0
-    left, right = ours.astype(np.float64), theirs.astype(np.float64)
-    finite = np.isfinite(right)
-    if not np.array_equal(left[~finite], right[~finite], equal_nan=True) or not np.isfinite(left[finite]).all():
+    error = relative_error(ours, theirs) / allowed
+    if error == inf:
         raise MeasurementError(f"output '{name}' differs from the reference in infinities or NaN")
-    scale = np.abs(right[finite]).max(initial=0.0) or 1.0
-    error = float(np.abs(left[finite] - right[finite]).max(initial=0.0) / scale / allowed)
     if error > 1:
         raise MeasurementError(f"output '{name}' is wrong: its largest error is {error:.3g} times what is allowed")
     return error
+
+
+def relative_error(ours: NDArray[Any], theirs: NDArray[Any], least: float = 0.0) -> float:
+    """The largest difference over the largest element, or over `least` if that is more; inf for other infinities."""
+    left, right = ours.astype(np.float64), theirs.astype(np.float64)
+    finite = np.isfinite(right)
+    if not np.array_equal(left[~finite], right[~finite], equal_nan=True) or not np.isfinite(left[finite]).all():
+        return inf
+    scale = max(np.abs(right[finite]).max(initial=0.0), least) or 1.0
+    return float(np.abs(left[finite] - right[finite]).max(initial=0.0) / scale)
 
 
 def time(
