@@ -149,7 +149,7 @@ def test_values_of_what_never_runs() -> None:
 def test_storage_one_by_one() -> None:
     """With some slots for each dimension, values are kept, lost, stale or shared as integer sets say."""
     random, found = Random(8), Counter[str | None]()
-    for uses in some_uses():
+    for uses in some_uses() * 2:
         folded = [random.choice([0, 0, 0, 1, 2]) for _ in uses[0].access.array.shape]
         cells = [replace(use, cell=cell_of_slots(use, folded), memory=use.buffer) for use in uses]
         if random.random() < 0.5:

@@ -185,7 +185,7 @@ class PeelScope(Transformation[Scope]):
         first, second = self._dead(site)
         names = self._names(program, site)
         copy = site.op.clone()
-        kept = {site.op: site.id not in first, copy: site.id not in second}
+        kept = {op: not (self.empty and site.id in dead) for op, dead in ((site.op, first), (copy, second))}
         rewriter.insert(copy, InsertPoint.after(site.op))
         for original, copied in zip(_nodes_in(site.op), _nodes_in(copy), strict=True):
             identifier = "" if original.id is None else original.id.data

@@ -164,7 +164,7 @@ def test_both_granularities_beside_each_other() -> None:
 
 def test_edits_lead_where_they_say() -> None:
     """An edit leads to a valid trace of another program; earlier moves may have gone."""
-    episode = episode_of(granularity="edits", offered=12)
+    episode = episode_of(granularity="edits", offered=12, seed=1)
     for _ in range(3):
         episode.step(1)
     before = episode.game.text
@@ -200,7 +200,7 @@ def test_edits_take_moves_from_mates() -> None:
     assert not state.become([own, *mate[:-4]])
 
     def drawn(mates: tuple[tuple[Move, ...], ...]) -> list[Action]:
-        return actions_of(state, Rules(12, "edits"), Random(3), mates)[1:]
+        return actions_of(state, Rules(12, "edits"), Random(7), mates)[1:]
 
     def whole(offers: list[Action]) -> int:
         traces = ([step.resolved for step in offer.state().trace.steps] for offer in offers)
