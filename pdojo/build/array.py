@@ -103,7 +103,7 @@ class Array(Methods):
             index = [const(0)] * len(index)
         value = Write(self.shape, (), self.operand).reindexed(tuple(shape), index, 0).value
         checked = {entry for entry in entries_in(index) if entry[0].outside is not Outside.CLAMP}
-        if checked.difference(entries_in(within(value))):
+        if checked and checked.difference(entries_in(within(value))):
             # Indices of callers along an axis of one element, or of equal ones, stay, so that calls check them.
             value = Read(_in_memory(self), tuple(index))
         return Array(self.dtype, tuple(shape), value)

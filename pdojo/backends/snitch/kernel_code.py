@@ -37,11 +37,9 @@ from pdojo.backends.snitch.streaming import Regions
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.flow.program import Program
-from pdojo.dialect.lookups import lookups_in
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.rules.hardware_loops import instructions_of, snitch_limits
 from pdojo.dialect.rules.streams import stream_conflicts
-from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Scope
 from pdojo.errors import LoweringError
 
@@ -140,18 +138,13 @@ class _SnitchLowering(NestWalk):
         """Raise LoweringError for sizes and indices that 32 bits do not hold."""
         known = [(f"the size {size.name} goes", size.high) for size in self.nest.sizes.values()]
         known += [(f"indices of '{each.name}' go", each.bounds[1]) for each in self.nest.index_arrays.values()]
-        known += [(f"entries of '{each.name}' go", max(each.entries)) for each in self._tables()]
+        known += [(f"entries of '{each.name}' go", max(each.entries)) for each in self.nest.tables.values()]
         for what, high in known:
             if high >= 1 << 31:
                 raise LoweringError(
                     f"kernel '{self.nest.name}': {what} to {high}, and integers of a Snitch core have 32 bits; give a "
                     "smaller range"
                 )
-
-    def _tables(self) -> list[Table]:
-        """The tables in which indices are looked up."""
-        found = lookups_in(e for leaf in self.nest.leaves for e in leaf.expressions)
-        return [each.table for each in found if isinstance(each.table, Table)]
 
     def _refuse_limits(self) -> None:
         """Raise LoweringError for violated limits of streams and hardware loops; moves never violate them."""

@@ -59,11 +59,13 @@ class Numbers:
 
     def _base(self) -> Register:
         """The register with the address of the table."""
+        return self._address(self.label, everywhere=True)
 
+    def _address(self, label: str, *, everywhere: bool = False) -> Register:
         def load() -> Register:
-            return self.code.x("la", immediate=self.label, to=Register("x", area=CONSTANTS))
+            return self.code.x("la", immediate=label, to=Register("x", area=CONSTANTS))
 
-        return self.code.keep("constants", load, everywhere=True)
+        return self.code.keep(label, load, everywhere=everywhere)
 
     def splat(self, value: float, dtype: str) -> Register:
         """A register with a number in all lanes."""
@@ -85,12 +87,7 @@ class Numbers:
 
     def entries(self, table: Table) -> Register:
         """The address of the entries of a table, integers of 32 bits."""
-        label = self.indices.setdefault(table, f"{self.label}_{len(self.indices)}")
-
-        def load() -> Register:
-            return self.code.x("la", immediate=label, to=Register("x", area=CONSTANTS))
-
-        return self.code.keep(label, load)
+        return self._address(self.indices.setdefault(table, f"{self.label}_{len(self.indices)}"))
 
     @property
     def data(self) -> dict[str, list[int]]:

@@ -38,13 +38,12 @@ def cheapest(builder: PassBuilder, plans: Sequence[Plan]) -> None:
     if best is None:
         plans[0](builder)
         return
-    least = best.cycles
-    if least is None:
-        plans, least = plans[:1], CYCLES
     for plan in plans[1:]:
-        found = _tried(builder, plan, least)
-        if found is not None and found.cycles is not None and found.cycles < least:
-            best, least = found, found.cycles
+        if best.cycles is None:
+            break
+        found = _tried(builder, plan, best.cycles)
+        if found is not None and found.cycles is not None and found.cycles < best.cycles:
+            best = found
     for move, why in best.moves:
         builder.make(move.name, move.at, why, **dict(move.params))
 
