@@ -51,7 +51,7 @@ def byte_conv(
     x: Array,
     weights: Array,
     zero: int,
-    zeros: Array | torch.Tensor | None,
+    zeros: Any,
     stride: Numbers,
     padding: Numbers,
     dilation: Numbers,
