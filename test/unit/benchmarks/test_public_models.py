@@ -1,17 +1,19 @@
-"""The table of public ONNX files: what a row says."""
+"""The table of public ONNX files: what a row says, and that the page is the stored results'."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
+from pdojo_tools.outputs import replaced
 
 pytest.importorskip("onnx", reason="needs onnx")
 
 from benchmarks import public_models
 from benchmarks.origin import JSON
-from benchmarks.public_models import names, table
+from benchmarks.public_models import BEGIN, END, PAGE, names, newest, table
 from benchmarks.records import Record
 from pdojo.errors import UsageError
 
@@ -84,3 +86,9 @@ def test_files_are_named_and_described() -> None:
         assert case["path"].endswith(".onnx")
     with pytest.raises(UsageError, match="no public model has 'no-such-word' in its name"):
         names(["no-such-word"])
+
+
+def test_the_page_is_that_of_the_stored_results() -> None:
+    settings, records = newest()
+    page = Path(PAGE).read_text(encoding="utf-8")
+    assert page == replaced(page, BEGIN, table(records, settings), END), "run python -m benchmarks.public_models"
