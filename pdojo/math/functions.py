@@ -317,6 +317,8 @@ _ELEMENTARY = (
         snitch="fsgnj",
     ),
     Function("math.fma", _FLOAT, 3, call="fma", c="fma", llvm="llvm.fma", snitch="fmadd", kind="mul"),
+    Function("math.fms", _FLOAT, 3, call="fms", snitch="fmsub", kind="mul"),
+    Function("math.fnma", _FLOAT, 3, call="fnma", snitch="fnmsub", kind="mul"),
 )
 _INTEGERS = (
     Function("arith.addi", _INTEGER, 2, sign="+", numpy=_np("add"), bit=Bit.XOR, c="+", llvm="add", kind="add"),
@@ -388,5 +390,7 @@ FUNCTIONS: dict[str, Function] = {
     function.name: function for function in (*_ARITHMETIC, *_ELEMENTARY, *_INTEGERS, *_COMPARISONS, _SELECT, *_CASTS)
 }
 """Every function of statements, keyed by name."""
+FUSED: dict[str, int | None] = {"math.fma": None, "math.fms": 2, "math.fnma": 0}
+"""The operand that functions negate before they multiply the first two and add the third one, with one rounding."""
 APPROXIMATIONS: dict[str, str] = {f.approximates: f.name for f in FUNCTIONS.values() if f.approximates is not None}
 """The shorter forms of functions, keyed by the name of the function."""

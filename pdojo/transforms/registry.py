@@ -68,6 +68,7 @@ _MODULES = {
     "add_guard": ("structure.tails", "AddGuard"),
     "split_reduction": ("reductions.partial_results", "SplitReduction"),
     "merge_reduction": ("reductions.partial_results", "MergeReduction"),
+    "reassociate": ("reductions.reassociation", "Reassociate"),
     "contract": ("reductions.contraction", "Contract"),
     "expand": ("reductions.contraction", "Expand"),
     "absorb_init": ("reductions.sums", "AbsorbInit"),

@@ -44,6 +44,12 @@ KERNELS = {
         "| s[{0}+2] = r[{0}]",
         {"f64": 12.5, "f32": 12.5},
     ),
+    "difference": (
+        "x $T [85] heap\na $T [2] heap\ns $T [87] heap\nt $T [] heap\nu $T [] heap",
+        "2 s[{0}] = 0\n85\n| t[] = s[{0}+1] * a[0]\n| u[] = s[{0}] * a[1]\n| t[] = t[] - u[]\n"
+        "| s[{0}+2] = x[{0}] + t[]",
+        {"f64": 8.7, "f32": 8.7},
+    ),
 }
 """Declarations, statements, and the most cycles of a step by type, set-up included."""
 
@@ -57,7 +63,7 @@ def test_one_recurrence(name: str, dtype: str) -> None:
     tuned = make_moves(kernel, DIVIDES, "heuristic").after
     assert simulated_code_differs(Program(tuned, DIVIDES), 3) is None
     random, kind = np.random.default_rng(5), np.dtype(dtype.replace("f", "float"))
-    shapes = {"x": (STEPS,), "a": {"gates": (STEPS,), "second order": (2,)}.get(name, ())}
+    shapes = {"x": (STEPS,), "a": {"gates": (STEPS,), "second order": (2,), "difference": (2,)}.get(name, ())}
     inputs = {n: random.uniform(-0.5, 0.5, shape).astype(kind) for n, shape in shapes.items()}
     outputs, simulated = run_snitch(tuned, inputs)
     assert np.allclose(outputs["s"], _reference(name, inputs["x"], inputs["a"]), rtol=1e-5, atol=1e-6)
@@ -69,9 +75,9 @@ def _reference(name: str, x: NDArray[Any], a: NDArray[Any]) -> list[float]:
     factors = np.ones(len(x)) if name == "sums" else a if name == "gates" else np.full(len(x), a.flat[0])
     found = [0.0, float(a)] if name == "sums" else [0.0, 0.0]
     for value, factor in zip(x, factors, strict=True):
-        older = float(a[1]) * found[-2] if name == "second order" else 0.0
+        older = {"second order": 1, "difference": -1}.get(name, 0) * float(a.flat[-1]) * found[-2]
         found.append(float(value) + float(factor) * found[-1] + older)
-    return found if name == "second order" else found[2:]
+    return found if name in ("second order", "difference") else found[2:]
 
 
 @pytest.mark.parametrize("dtype", ["f64", "f32"])

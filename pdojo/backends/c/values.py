@@ -15,7 +15,7 @@ from pdojo.backends.c.prelude import Prelude
 from pdojo.dialect.functions import DTYPES, is_float
 from pdojo.dialect.semantics.rounding import INTERFACE, from_interface, round_float64, to_interface
 from pdojo.dialect.view.nest import Constant
-from pdojo.math.functions import FUNCTIONS, Bit, Function, Signature
+from pdojo.math.functions import FUNCTIONS, FUSED, Bit, Function, Signature
 
 NARROW = ("f16", "bf16")
 _ORDERED = {"oeq": "==", "ogt": ">", "oge": ">=", "olt": "<", "ole": "<=", "une": "!="}
@@ -72,7 +72,7 @@ def apply(prelude: Prelude, function: str, operands: Sequence[str], dtypes: Sequ
         return _float(prelude, spec, operands, result)
     values = [widened(prelude, o, result) for o in operands]
     # A product of two f16 or bf16 is exact in double; the sum is rounded to odd, and then to the type.
-    wide = "f64" if name == "fma" else "f32"
+    wide = "f64" if function in FUSED else "f32"
     return _float_to(prelude, _float(prelude, spec, values, wide), wide, result)
 
 
@@ -104,6 +104,9 @@ def _float(prelude: Prelude, spec: Function, operands: Sequence[str], dtype: str
     if sign := operator(spec.name):
         return f"({operands[0]} {sign} {operands[1]})" if spec.arity == 2 else f"({sign}{operands[0]})"
     suffix = "f" if dtype == "f32" else ""
+    if spec.name in FUSED:
+        listed = ", ".join(f"-{o}" if k == FUSED[spec.name] else strip(o) for k, o in enumerate(operands))
+        return f"fma{suffix}({listed})"
     if name == "rsqrt":
         return f"(1 / sqrt{suffix}({strip(operands[0])}))"
     listed = ", ".join(map(strip, operands))

@@ -31,7 +31,7 @@ from pdojo.backends.llvm.vectors import splat_constant
 from pdojo.backends.llvm.x86 import masked_x86
 from pdojo.dialect.functions import DTYPES, is_float
 from pdojo.dialect.view.nest import Constant
-from pdojo.math.functions import FUNCTIONS
+from pdojo.math.functions import FUNCTIONS, FUSED
 
 _DIVISIONS = ("divsi", "divui", "remsi", "remui", "floordivsi")
 _SHIFTS = ("shli", "shrsi", "shrui")
@@ -54,7 +54,7 @@ def apply(
     if not is_float(result):
         return _integer(code, function, operands)
     if result in ("f16", "bf16"):
-        wide = "f64" if name == "fma" else "f32"
+        wide = "f64" if function in FUSED else "f32"
         widened = [convert_float(code, o, result, wide) for o in operands]
         return convert_float(code, _float(code, function, widened), wide, result)
     return _float(code, function, operands)
@@ -84,6 +84,9 @@ def _widen(code: FunctionCode, value: SSAValue, dtype: str) -> SSAValue:
 def _float(code: FunctionCode, function: str, operands: Sequence[SSAValue]) -> SSAValue:
     if function in _RANGES and (extremum := _extremum(code, function, operands)) is not None:
         return extremum
+    if function in FUSED:
+        signed = [code.emit(llvm.FNegOp(o)) if k == FUSED[function] else o for k, o in enumerate(operands)]
+        return code.emit(function_op("llvm.fma", signed))
     name = FUNCTIONS[function].llvm
     if name is not None:
         return code.emit(function_op(name, operands))

@@ -18,6 +18,7 @@ from pdojo.backends.loops.functions import function_op
 from pdojo.dialect.affine import Expr, const, modulo
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import granule_numbers, physical_index
+from pdojo.math.functions import FUSED
 
 
 def entry_block(nest: Nest) -> Block:
@@ -176,6 +177,10 @@ class LoopBuilder(NestWalk):
 
     def apply(self, function: str, dtype: str, *operands: SSAValue) -> SSAValue:
         """Append the operation of a function; returns its result, of element type `dtype`."""
+        negated = FUSED.get(function)
+        if negated is not None:
+            operands = tuple(self.apply("arith.negf", dtype, o) if k == negated else o for k, o in enumerate(operands))
+            function = "math.fma"
         return self.append(function_op(function, operands, dtype))
 
     def value(self, leaf: Leaf) -> SSAValue:

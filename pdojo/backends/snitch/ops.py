@@ -247,7 +247,7 @@ TABLE: dict[str, type[Operation]] = {
         (_Truncated, _TRUNCATED),
         (_FromInteger, _FROM_INTEGER),
         (_FloatFused, _FUSED),
-        (_FloatMac, ["vfmac.h", "vfmac.r.s", "vfmac.r.h"]),
+        (_FloatMac, ["vfmac.h", "vfmac.r.s", "vfmac.r.h", "vfmre.s", "vfmre.h"]),
         (_IntegerLoad, "lb lbu lh lhu".split()),
         (_IntegerStore, "sb sh".split()),
         (_FloatLoad, ["flh"]),

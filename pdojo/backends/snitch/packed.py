@@ -20,7 +20,7 @@ from pdojo.dialect.rules.lanes import linear_address
 from pdojo.dialect.rules.streams import DIVISIONS
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Input, Leaf
 from pdojo.dialect.view.storage import physical_index, stride_divisors
-from pdojo.math.functions import FUNCTIONS
+from pdojo.math.functions import FUNCTIONS, FUSED
 
 if TYPE_CHECKING:
     from pdojo.backends.snitch.statement import Statements
@@ -180,8 +180,8 @@ class Packed:
     def _applied(self, function: str | None, operands: list[Register], letter: str, to: Register | None) -> Register:
         if function is None:
             return operands[0]
-        if function == "math.fma":
-            return self._fused(letter, operands, to)
+        if function in FUSED:
+            return self._fused(letter, operands, to, function)
         if FUNCTIONS[function].snitch is None:
             return emit_packed_function(self.statements.functions, function, operands[0])
         if function in DIVISIONS:
@@ -193,19 +193,26 @@ class Packed:
         """The end of the name of an instruction on the statement's inputs."""
         return f".r.{letter}" if self.replicates else f".{letter}"
 
-    def _fused(self, letter: str, operands: list[Register], to: Register | None) -> Register:
-        """`x * y + z`. The instruction adds to its destination, a copy of `z`, or `z` itself if it is `to`."""
+    def _fused(
+        self, letter: str, operands: list[Register], to: Register | None, function: str = "math.fma"
+    ) -> Register:
+        """A fused function. Its instruction adds to its destination, a copy of the third operand or that itself if it
+        is `to`.
+        """
         x, y, z = operands
         if z.fixed is not None and (z is x or z is y):
             # A stream's register gives an element once.
             held = self.code.f("fmv.d", z)
             x, y, z = (held if operand is z else operand for operand in operands)
-        if z is not to or z.fixed is not None:
+        if function == "math.fms":
+            total = self.code.f(f"vfsgnjn.{letter}", z, z)
+        elif z is not to or z.fixed is not None:
             total = Register("f")
             self.code.move(z, total)
         else:
             total = z
-        self.code.emit(f"vfmac{self._suffix(letter)}", (total,), (total, x, y))
+        name = "vfmre" if function == "math.fnma" else "vfmac"
+        self.code.emit(f"{name}{self._suffix(letter)}", (total,), (total, x, y))
         return total
 
     def _target(self, leaf: Leaf) -> Register | None:

@@ -23,6 +23,7 @@ from pdojo.dialect.rules.streams import (
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import physical_index
+from pdojo.math.functions import FUSED
 
 
 def snitch_limits(program: Program) -> Iterator[Reason]:
@@ -147,8 +148,8 @@ def _lanes_problem(nest: Nest, leaf: Leaf) -> Reason | None:
     lanes = leaf.chain[-1]
     if lanes.mapping is not Mapping.VECTOR:
         return None
-    if leaf.function == "math.fma":
-        return Reason("'math.fma' of lanes is two instructions; accumulate it with 'fma='")
+    if leaf.function in FUSED:
+        return Reason(f"'{leaf.function}' of lanes is two instructions; accumulate it with 'fma='")
     if leaf.contracted and leaf.output.array.buffer.memory is not Memory.REGISTER:
         return Reason("'fma=' of lanes adds to a register; into memory it is several instructions")
     replicated = replicated_input(leaf)

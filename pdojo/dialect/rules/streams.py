@@ -28,7 +28,7 @@ from pdojo.dialect.rules.stream_patterns import Pattern, address_in_bytes, conde
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import open_strides, physical_index, physical_shape
-from pdojo.math.functions import FUNCTIONS
+from pdojo.math.functions import FUNCTIONS, FUSED
 
 WORD = 8
 """Bytes that a stream moves at once."""
@@ -41,19 +41,24 @@ EXTREMA = frozenset(("arith.maximumf", "arith.minimumf"))
 FPU_FUNCTIONS = frozenset(function.name for function in FUNCTIONS.values() if function.snitch is not None)
 """Functions with one instruction of the floating-point unit each."""
 
+_PIPELINED = frozenset(("arith.addf", "arith.subf", "arith.mulf", *FUSED))
+"""Functions of single numbers whose results leave the unit in the order of the instructions: one instruction each, of
+equal latency.
+"""
+
 DIVISIONS = frozenset(f.name for f in FUNCTIONS.values() if f.snitch in ("fdiv", "fsqrt"))
 """Functions of the unit that need a divider, the feature `xdiv_sqrt`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One access to the heap in a streaming region, in one direction; or reads by several statements."""
+    """One access to the heap in a streaming region, in one direction; or accesses by several statements."""
 
     leaf: Leaf
     access: Access
     writes: bool
     others: tuple[tuple[Leaf, Access], ...] = ()
-    """Reads of the same array by later statements that take their elements from this stream."""
+    """Accesses to the same array by later statements whose elements are in this stream, too."""
 
     @property
     def members(self) -> tuple[tuple[Leaf, Access], ...]:
@@ -65,19 +70,19 @@ def streams_of(nest: Nest, region: Scope, machine: Machine) -> list[Stream]:
     """The streams of a region: one per access if the machine has enough.
 
     Otherwise reads of one array by several statements share one, if a single stream can deliver all of their elements
-    in the order of the reads.
+    in the order of the reads: the first, second ... read of each statement. So do writes of single numbers that leave
+    the floating-point unit in the order of the statements.
     """
     streams = accesses_of(region)
     if len(streams) <= machine.snitch.stream_registers:
         return streams
-    reads: dict[Buffer, list[Stream]] = {}
+    alike: dict[object, list[Stream]] = {}
     for stream in streams:
-        if _is_shared(stream):
-            reads.setdefault(stream.access.array.buffer, []).append(stream)
-    joint = {buffer: same for buffer, same in reads.items() if _are_one(nest, region, same)}
+        alike.setdefault(_shared_by(stream, streams), []).append(stream)
+    joint = {id(stream): same for same in alike.values() if _are_one(nest, region, same) for stream in same}
     found: list[Stream] = []
     for stream in streams:
-        same = joint.get(stream.access.array.buffer) if _is_shared(stream) else None
+        same = joint.get(id(stream))
         if same is None:
             found.append(stream)
         elif stream is same[0]:
@@ -85,14 +90,28 @@ def streams_of(nest: Nest, region: Scope, machine: Machine) -> list[Stream]:
     return found
 
 
+def _shared_by(stream: Stream, streams: Sequence[Stream]) -> object:
+    """What accesses that may share a stream have in common: array, direction, place among the statement's accesses."""
+    if not _is_shared(stream):
+        return id(stream)
+    buffer = stream.access.array.buffer
+    same = (stream.leaf, stream.writes, buffer)
+    own = [s for s in streams if (s.leaf, s.writes, s.access.array.buffer) == same]
+    return buffer, stream.writes, own.index(stream)
+
+
 def _is_shared(stream: Stream) -> bool:
-    """Whether a stream is a read, so that other reads may join it; strides that depend on sizes forbid it."""
-    is_read = not stream.writes and stream.access is not stream.leaf.output
-    return is_read and not open_strides(stream.access.array.buffer)
+    """Whether others may join a stream; accumulations and strides that depend on sizes forbid it."""
+    leaf = stream.leaf
+    if open_strides(stream.access.array.buffer):
+        return False
+    if stream.access is not leaf.output:
+        return True
+    return stream.writes and leaf.accumulate is None and leaf.function in _PIPELINED and not has_lanes(leaf)
 
 
 def _are_one(nest: Nest, region: Scope, streams: Sequence[Stream]) -> bool:
-    """Whether one stream can deliver the elements of several reads, each by a statement of its own."""
+    """Whether one stream can have the elements of several accesses, each by a statement of its own."""
     accesses = {s.leaf: s.access for s in streams}
     if len(accesses) == 1 or len(accesses) < len(streams):
         return False
@@ -106,7 +125,7 @@ def walk_of(nest: Nest, stream: Stream, region: Scope, machine: Machine) -> Patt
         return pattern_of(nest, leaf, access, region, writes=writes, most_repeats=machine.snitch.stream_repeats)
     walk = joint_walk(nest, region, dict(stream.members))
     assert walk is not None
-    return condensed(walk.loops, writes=False, most_repeats=machine.snitch.stream_repeats)
+    return condensed(walk.loops, writes=stream.writes, most_repeats=machine.snitch.stream_repeats)
 
 
 def accesses_of(region: Scope) -> list[Stream]:

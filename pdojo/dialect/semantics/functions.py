@@ -24,7 +24,7 @@ from pdojo.dialect.semantics.rounding import (
     round_float64,
     to_interface,
 )
-from pdojo.math.functions import FUNCTIONS, Function
+from pdojo.math.functions import FUNCTIONS, FUSED, Function
 
 Binary: TypeAlias = Callable[[Values, Values], Values]
 
@@ -42,8 +42,9 @@ def apply(function: str | None, operands: Sequence[Values], dtypes: Sequence[str
             return np.where(operands[0], operands[1], operands[2])
         if name.startswith("cmp"):
             return _compare(name[:4], name[5:], operands, dtypes[0])
-        if name == "fma":
-            return fma(operands[0], operands[1], operands[2], result)
+        if function in FUSED:
+            x, y, z = (-o if k == FUSED[function] else o for k, o in enumerate(operands))
+            return fma(x, y, z, result)
         return (_float_function if is_float(result) else _integer_function)(spec, operands, result)
 
 

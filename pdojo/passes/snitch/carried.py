@@ -5,11 +5,11 @@ from __future__ import annotations
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.streams import WORD
-from pdojo.dialect.view.nest import Leaf, Scope
+from pdojo.dialect.view.nest import Scope
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.loops import tile
 from pdojo.passes.snitch.interleaving import COPIES
-from pdojo.passes.snitch.packing import contract
+from pdojo.passes.snitch.packing import contract, is_streamable
 from pdojo.passes.snitch.registers import is_innermost
 
 WHY = "the next iteration finds the value in a register"
@@ -25,22 +25,14 @@ def carry_values(builder: PassBuilder) -> None:
                 builder.transact(lambda i=identifier, name=name: _carry(builder, i, name))
 
 
-def order_products(builder: PassBuilder) -> None:
-    """Move the product of a carried value directly before the sum of two products, which then becomes its multiply-add.
+def forward_copies(builder: PassBuilder) -> None:
+    """Compute results that are copied to a stream once more in place of the copy, which the next iteration waits for.
 
-    `s = z * c; t = x * d; z = s + t` takes one instruction from a value of z to the next one if s is contracted.
+    `y = c` waits for `c = c * a + x`, and the next step behind it; `y = c * a + x` does not.
     """
-    for identifier in [leaf.id for leaf in builder.nest.leaves if leaf.accumulate is None]:
-        leaf = builder.leaf(identifier)
-        other = builder.nest.previous_sibling(leaf)
-        product = None if other is None else builder.nest.previous_sibling(other)
-        if not isinstance(other, Leaf) or not isinstance(product, Leaf):
-            continue
-        read = [access.array for access in leaf.reads]
-        are_products = other.function == product.function == "arith.mulf" and leaf.function == "arith.addf"
-        are_added = other.output.array in read and product.output.array in read
-        if are_products and are_added and any(a.array is leaf.output.array for a in product.reads):
-            builder.attempt("swap_nodes", product, "the next iteration waits for one instruction")
+    for leaf in list(builder.nest.leaves):
+        if leaf.output.array.buffer.op is None and is_streamable(leaf.output, leaf):
+            builder.attempt("forward_sum", f"%{leaf.id}", "the next iteration does not wait for a copy")
 
 
 def _carry(builder: PassBuilder, identifier: str, name: str) -> None:

@@ -12,6 +12,7 @@ from pdojo.dialect.view.nest import Buffer, Node, Scope
 from pdojo.dialect.view.storage import physical_shape
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.loops import tile
+from pdojo.passes.snitch.ordering import order_statements
 from pdojo.passes.snitch.packing import is_streamable, lanes_along
 from pdojo.passes.snitch.registers import INVARIANT, STRAIGHT, invariants, is_innermost, is_load, stage
 
@@ -36,6 +37,8 @@ def stream_some(builder: PassBuilder) -> None:
 
 def _spare_and_stream(builder: PassBuilder, when: Callable[[Scope], bool], *, some: bool) -> None:
     for node in list(builder.nest.children):
+        if isinstance(node, Scope) and some:
+            order_statements(builder, node.id)
         if isinstance(node, Scope):
             _spare_streams(builder, node.id)
     for node in list(builder.nest.children):
@@ -232,8 +235,10 @@ def _choose(builder: PassBuilder, identifier: str, why: str) -> None:
     while streams_needed(builder, region := builder.scope(identifier)) > machine.snitch.stream_registers:
         streams = streams_of(builder.nest, region, machine)
         least = min(streams, key=rank)
-        number = least.leaf.accesses.index(least.access)
-        builder.make("hint", f"%{least.leaf.id}", why, kind="ordinary", access=number)
+        # Half of the statements that share a stream go through fewer loops.
+        members = least.members[len(least.members) // 2 :] if least.others else least.members
+        for leaf, access in members:
+            builder.make("hint", f"%{leaf.id}", why, kind="ordinary", access=leaf.accesses.index(access))
 
 
 def _registers(builder: PassBuilder, scope: Scope) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width, is_float
@@ -11,6 +11,7 @@ from pdojo.dialect.rules.streams import WORD
 from pdojo.dialect.view.nest import Access, Leaf, Scope, leaves_of
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.loops import indexing, is_copy, peel_rest, sink, straighten, tile
+from pdojo.passes.snitch.arrivals import approach_products
 from pdojo.passes.snitch.rests import REST, cut, own_dimensions
 
 JOINED = "f32"
@@ -27,7 +28,7 @@ def contract(builder: PassBuilder) -> None:
     def fused() -> Iterator[Leaf]:
         return (leaf for leaf in builder.nest.leaves if _adds_product(builder, leaf) or not _is_packable(builder, leaf))
 
-    builder.exhaust(fused, "contract", "a fused multiply-add is one instruction")
+    _contract(builder, fused)
 
 
 def contract_scalars(builder: PassBuilder) -> None:
@@ -36,7 +37,19 @@ def contract_scalars(builder: PassBuilder) -> None:
     def scalars() -> Iterator[Leaf]:
         return (leaf for leaf in builder.nest.leaves if not any(s.mapping is Mapping.VECTOR for s in leaf.chain))
 
-    builder.exhaust(scalars, "contract", "a fused multiply-add is one instruction")
+    _contract(builder, scalars)
+
+
+def _contract(builder: PassBuilder, places: Callable[[], Iterator[Leaf]]) -> None:
+    """Contract sums, if need be after moving the products that they add directly before them."""
+    why = "a fused multiply-add is one instruction"
+
+    def joined(leaf: Leaf) -> bool:
+        return approach_products(builder, leaf, why) and builder.attempt("contract", f"%{leaf.id}", why)
+
+    for identifier in [leaf.id for leaf in places()]:
+        builder.transact(lambda i=identifier: joined(builder.leaf(i)))
+    builder.exhaust(places, "contract", why)
 
 
 def _adds_product(builder: PassBuilder, leaf: Leaf) -> bool:

@@ -18,7 +18,8 @@ from pdojo.passes.common.greedy import naive
 from pdojo.passes.common.loops import collapse_unit_loops, flatten, tile
 from pdojo.passes.common.reciprocals import share_reciprocals
 from pdojo.passes.cpu.fusion import CHEAP, materialize
-from pdojo.passes.snitch.carried import carry_values, order_products
+from pdojo.passes.snitch.arrivals import add_latest_last
+from pdojo.passes.snitch.carried import carry_values, forward_copies
 from pdojo.passes.snitch.costs import cheapest
 from pdojo.passes.snitch.guards import cut_guards
 from pdojo.passes.snitch.hardware import repeat, stream, stream_some
@@ -63,7 +64,7 @@ def _interleaved(builder: PassBuilder, group: int) -> None:
     why = "a shorter form of the function has fewer instructions"
     builder.exhaust(lambda: builder.nest.leaves, "approximate", why)
     separated = separate_values(builder)
-    order_products(builder)
+    add_latest_last(builder)
     _simplify(builder)
     share_reciprocals(builder)
     builder.exhaust(builder.scopes, "join_scopes", "fused loops keep values in registers")
@@ -74,6 +75,7 @@ def _interleaved(builder: PassBuilder, group: int) -> None:
     align_windows(builder)
     pack(builder, COPIES)
     contract_scalars(builder)
+    forward_copies(builder)
     _join_behind_zeros(builder)
     for node in list(builder.nest.children):
         if isinstance(node, Scope) and group > 1:

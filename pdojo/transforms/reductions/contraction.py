@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from pdojo.math.functions import FUSED
 from pdojo.transforms.api import (
     Access,
     Array,
@@ -38,6 +39,9 @@ from pdojo.transforms.api import (
     slot_index,
 )
 
+_DIFFERENCES = ("math.fms", "math.fnma")
+"""The differences whose first, and second, operand is a product."""
+
 
 @dataclass(frozen=True)
 class Contract(Transformation[Leaf]):
@@ -48,9 +52,10 @@ class Contract(Transformation[Leaf]):
     t[0] = x[0] * y[0]
     z[0] += t[0]        -->  z[0] fma= x[0] * y[0]
 
-    Also turns `z += x * y` into `z fma= x * y`, `z = t + w` into `z = fma(x, y, w)`, and `z *= x` with `z += w` into
-    `z = fma(z, x, w)`. Legal if the sum directly follows, is the product's only reader and has its type; there is no
-    cast in between, and the statement does not depend on other iterations of itself.
+    Also turns `z += x * y` into `z fma= x * y`, `z = t + w` into `z = fma(x, y, w)`, `z = t - w` into
+    `z = fms(x, y, w)`, `z = w - t` into `z = fnma(x, y, w)`, and `z *= x` with `z += w` into `z = fma(z, x, w)`. Legal
+    if the sum or difference directly follows, is the product's only reader and has its type; there is no cast in
+    between, and the statement does not depend on other iterations of itself.
     """
 
     name: ClassVar[str] = "contract"
@@ -60,7 +65,7 @@ class Contract(Transformation[Leaf]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Floating-point sums."""
+        """Floating-point sums and differences."""
         for leaf in program.nest.leaves:
             if _is_sum(leaf):
                 yield leaf, cls()
@@ -68,7 +73,7 @@ class Contract(Transformation[Leaf]):
     def check(self, program: Program, site: Leaf) -> Reason | None:
         """Requires a sum of a product, in one statement or two."""
         if not _is_sum(site):
-            return Reason("the op is not a floating-point sum with two roundings")
+            return Reason("the op is not a floating-point sum or difference with two roundings")
         if site.accumulate is not None and site.function == "arith.mulf":
             return None
         product = program.nest.previous_sibling(site)
@@ -112,10 +117,12 @@ class Contract(Transformation[Leaf]):
         assert isinstance(product, Leaf)
         in_place = product is not site and _in_place(site, product)
         if site.accumulate is None or in_place:
-            inputs = [*_factors(product), site.inputs[0 if in_place else 1 - _position(site, product)]]
+            place = 1 if in_place else _position(site, product)
+            inputs = [*_factors(product), site.inputs[1 - place]]
+            function = _DIFFERENCES[place] if site.function == "arith.subf" else "math.fma"
             hints = [site.output.hints, *(i.hints for i in inputs if isinstance(i, Access))]
             output = (site.output.array, site.output.index)
-            fused = build_op(output, inputs, chain_ops(site), function="math.fma", hints=hints, identifier=site.id)
+            fused = build_op(output, inputs, chain_ops(site), function=function, hints=hints, identifier=site.id)
         else:
             hints = [site.op.access_hints[0], *product.op.access_hints[1:]]
             fused = _fused(site, product, chain_ops(site), hints, contracted=True)
@@ -132,14 +139,14 @@ class Contract(Transformation[Leaf]):
             index = ",".join(e.render("{{{}}}".format) for e in site.output.index)
             return Expand(site.output.array.name, index).as_move(f"%{site.id}")
         index = ",".join(e.render("{{{}}}".format) for e in product.output.index)
-        term = 0 if site.accumulate is not None else _position(site, product)
+        term = _position(site, product) if site.function == "arith.addf" else 0
         return Expand(product.output.array.name, index, term).as_move(f"%{site.id}")
 
 
 def _is_sum(leaf: Leaf) -> bool:
-    """Whether a statement adds floating-point numbers and rounds the sum."""
+    """Whether a statement adds or subtracts floating-point numbers and rounds the result."""
     if leaf.accumulate is None:
-        return leaf.function == "arith.addf"
+        return leaf.function in ("arith.addf", "arith.subf")
     return leaf.accumulate == "arith.addf" and not leaf.contracted
 
 
@@ -200,8 +207,8 @@ class Expand(Transformation[Leaf]):
 
     N z[0] fma= x[{0}] * y[{0}]  -->  N z[0] += x[{0}] * y[{0}]
 
-    Also turns `z = fma(x, y, w)` into `t = x * y` and `z = t + w`, or `z = w + t` with `term` 1. With z itself as
-    `into`, it becomes `z = x * y` and `z += w`.
+    Also turns `z = fma(x, y, w)` into `t = x * y` and `z = t + w`, or `z = w + t` with `term` 1; `fms` becomes
+    `z = t - w`, `fnma` `z = w - t`. With z itself as `into`, `fma` becomes `z = x * y` and `z += w`.
     """
 
     name: ClassVar[str] = "expand"
@@ -221,16 +228,16 @@ class Expand(Transformation[Leaf]):
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
         """Requires a contracted statement, and a temporary of the right type without other uses."""
-        is_function = site.function == "math.fma" and site.accumulate is None
+        is_function = site.function in FUSED and site.accumulate is None
         if not site.contracted and not is_function:
             return Reason("the op is not contracted")
-        if self.term not in ((0, 1) if is_function else (0,)):
+        if self.term not in ((0, 1) if is_function and site.function == "math.fma" else (0,)):
             return Reason("'term' is 0 or 1, and for 'z = fma(x, y, w)' only: the place of the product in the sum")
         if not self.into:
             if is_function:
                 return Reason("no temporary for the product is named: into=NAME")
             return Reason("'index' needs 'into'") if self.index else None
-        if is_function and self._is_own(program, site):
+        if is_function and site.function == "math.fma" and self._is_own(program, site):
             return self._overwritten(site)
         return self._temporary_reason(program, site)
 
@@ -285,7 +292,7 @@ class Expand(Transformation[Leaf]):
         array, index = program.nest.arrays[self.into], self._index(program, site)
         empty = DictionaryAttr({})
         factors = site.inputs[:2]
-        if self._is_own(program, site):
+        if site.function == "math.fma" and self._is_own(program, site):
             self._expand_in_place(program, site, rewriter)
             return
         product = build_op(
@@ -325,15 +332,19 @@ class Expand(Transformation[Leaf]):
         rewriter.replace(site.op, total)
 
     def _sum(self, site: Leaf, product: Access, chain: tuple[ScopeOp, ...]) -> StatementOp:
-        """The sum of the product and the statement's addend."""
+        """The sum or difference of the product and the statement's third operand."""
         terms: list[Input] = [product]
+        function = None
         if site.accumulate is None:
-            terms.insert(1 - self.term, site.inputs[2])
+            is_difference = site.function in _DIFFERENCES
+            place = _DIFFERENCES.index(site.function) if is_difference else self.term
+            terms.insert(1 - place, site.inputs[2])
+            function = "arith.subf" if is_difference else "arith.addf"
         return build_op(
             (site.output.array, site.output.index),
             terms,
             chain,
-            function="arith.addf" if site.accumulate is None else None,
+            function=function,
             accumulate=site.accumulate,
             hints=[site.output.hints, *(i.hints for i in terms if isinstance(i, Access))],
             identifier=site.id,

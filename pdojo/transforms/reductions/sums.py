@@ -138,16 +138,16 @@ class ExposeInit(Transformation[Leaf]):
 
 @dataclass(frozen=True)
 class ForwardSum(Transformation[Leaf]):
-    """Move a copy of a sum before the sum's last step; the copy then computes this step itself.
+    """Move a copy of a result before the step that computes it; the copy then computes this step itself.
 
     `forward_sum@c`:
 
     z[0] += x[0]        c[0] = z[0] + x[0]
     c[0] = z[0]    -->  z[0] += x[0]
 
-    Also turns `z fma= x * y` and `c = z` into `c = fma(x, y, z)` and `z fma= x * y`. `delete_op` removes the step once
-    its result is no longer read. Legal if the copy directly follows, into memory that the step neither reads nor
-    writes.
+    Also turns `z fma= x * y` and `c = z` into `c = fma(x, y, z)` and `z fma= x * y`, and `z = f(z, x)` and `c = z` into
+    `c = f(z, x)` and `z = f(z, x)`. `delete_op` removes the step once its result is no longer read. Legal if the copy
+    directly follows, into memory that the step neither reads nor writes.
     """
 
     name: ClassVar[str] = "forward_sum"
@@ -156,10 +156,10 @@ class ForwardSum(Transformation[Leaf]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Copies after an accumulation."""
+        """Copies after an accumulation, or a function of an element's old value."""
         for leaf in program.nest.leaves:
             before = program.nest.previous_sibling(leaf)
-            if _is_copy(leaf) and isinstance(before, Leaf) and before.accumulate is not None:
+            if _is_copy(leaf) and isinstance(before, Leaf) and _is_step(before):
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
@@ -167,14 +167,14 @@ class ForwardSum(Transformation[Leaf]):
         step = program.nest.previous_sibling(site)
         if not _is_copy(site):
             return Reason("the op is no plain copy of an element")
-        if not isinstance(step, Leaf) or step.accumulate is None:
-            return Reason("no accumulation precedes immediately")
+        if not isinstance(step, Leaf) or not _is_step(step):
+            return Reason("no accumulation or function of the element's old value precedes immediately")
         if step.output.key != site.reads[0].key:
-            return Reason("the copied element is not the one that the preceding op accumulates into")
+            return Reason("the copied element is not the one that the preceding op writes")
         if _stepped(step, step.output) is None:
             return _TWO_FUNCTIONS
-        if _shares(site.output, (step.output, *step.reads)) or _shares(step.output, step.reads):
-            return Reason(f"the accumulation accesses '{site.output.array.name}', or reads the memory that it writes")
+        if _shares(site.output, (step.output, *step.reads)) or _reads_beside(step):
+            return Reason(f"the step accesses '{site.output.array.name}', or reads other elements of what it writes")
         if site.reads[0].hints.data:
             return Reason(f"the access to '{step.output.array.name}' has hints, which would be lost; clear them first")
         return None
@@ -193,7 +193,7 @@ class ForwardSum(Transformation[Leaf]):
 
 @dataclass(frozen=True)
 class CopySum(Transformation[Leaf]):
-    """Copy the result of an accumulation, instead of computing the same value before the accumulation.
+    """Copy the result of a step, instead of computing the same value before the step.
 
     `copy_sum@c`:
 
@@ -210,22 +210,22 @@ class CopySum(Transformation[Leaf]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Assignments before an accumulation."""
+        """Assignments before an accumulation, or before a function of an element's old value."""
         for leaf in program.nest.leaves:
             after = program.nest.next_sibling(leaf)
-            if leaf.accumulate is None and isinstance(after, Leaf) and after.accumulate is not None:
+            if leaf.accumulate is None and isinstance(after, Leaf) and _is_step(after):
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
         """Requires a following step that computes the same value."""
         step = program.nest.next_sibling(site)
-        if not isinstance(step, Leaf) or step.accumulate is None or site.accumulate is not None:
-            return Reason("the op is no assignment with an accumulation immediately after it")
+        if not isinstance(step, Leaf) or not _is_step(step) or site.accumulate is not None:
+            return Reason("the op is no assignment with an accumulation or function immediately after it")
         same = _stepped(step, step.output)
         if same is None or same[0] != site.function or not _are_equal(same[1], site.inputs):
-            return Reason(f"the op does not compute what the accumulation into '{step.output.array.name}' does")
-        if _shares(site.output, (step.output, *step.reads)) or _shares(step.output, step.reads):
-            return Reason(f"the accumulation accesses '{site.output.array.name}', or reads the memory that it writes")
+            return Reason(f"the op does not compute what the step of '{step.output.array.name}' does")
+        if _shares(site.output, (step.output, *step.reads)) or _reads_beside(step):
+            return Reason(f"the step accesses '{site.output.array.name}', or reads other elements of what it writes")
         if any(i.hints != j.hints for i, j in zip(site.reads, _accesses(same[1]), strict=True)):
             return Reason("the two ops read with different hints, of which some would be lost; clear them first")
         return None
@@ -262,13 +262,30 @@ def _shares(output: Access, reads: tuple[Access, ...]) -> bool:
     return any(access.array.buffer is output.array.buffer for access in reads)
 
 
+def _is_step(leaf: Leaf) -> bool:
+    """Whether a statement accumulates, or assigns a function of an element's old value to it."""
+    if leaf.accumulate is not None:
+        return True
+    return leaf.function is not None and any(access.key == leaf.output.key for access in leaf.reads)
+
+
+def _reads_beside(step: Leaf) -> bool:
+    """Whether a step reads the memory that it writes, but for the old value of a function."""
+    others = step.reads
+    if step.accumulate is None:
+        others = tuple(access for access in others if access.key != step.output.key)
+    return _shares(step.output, others)
+
+
 def _stepped(step: Leaf, old: Input) -> tuple[str, list[Input]] | None:
-    """A step of an accumulation as a function of the old value and the terms; None if that is not one operation."""
+    """A step as a function of the old value and the terms; None if that is not one operation."""
+    if step.accumulate is None:
+        return None if step.function is None else (step.function, list(step.inputs))
     if isinstance(old, Access):
         old = Access(old.array, old.index, DictionaryAttr({}))
     if step.contracted:
         return "math.fma", [*step.inputs, old]
-    if step.function is None and step.accumulate is not None:
+    if step.function is None:
         return step.accumulate, [old, *step.inputs]
     return None
 
@@ -288,7 +305,8 @@ def _assignment(step: Leaf, output: Access, old: Input, identifier: str) -> Stat
     found = _stepped(step, step.output)
     assert found is not None
     function, inputs = found
-    inputs = [*inputs[:-1], old] if step.contracted else [old, *inputs[1:]]
+    if step.accumulate is not None:
+        inputs = [*inputs[:-1], old] if step.contracted else [old, *inputs[1:]]
     return build_op(
         (output.array, output.index),
         inputs,

@@ -160,6 +160,19 @@ def test_special_values_of_fma(dtype: str) -> None:
     assert scalar("math.fma", dtype, 1, 2, 0) == 2
 
 
+@pytest.mark.parametrize("dtype", DIGITS)
+def test_fused_differences_round_once(dtype: str) -> None:
+    random = np.random.default_rng(8)
+    for _ in range(100):
+        a, b, c = (float(round_float64(random.standard_normal(1), dtype)[0]) for _ in range(3))
+        assert scalar("math.fms", dtype, a, b, c) == scalar("math.fma", dtype, a, b, -c)
+        assert scalar("math.fnma", dtype, a, b, c) == scalar("math.fma", dtype, -a, b, c)
+    # What is subtracted from itself is +0; a zero minus +0 has the zero's sign.
+    assert math.copysign(1, scalar("math.fnma", dtype, 1, 0, -0.0)) == -1
+    assert math.copysign(1, scalar("math.fnma", dtype, 1, 2, 2)) == 1
+    assert math.isnan(scalar("math.fms", dtype, INF, 1, INF))
+
+
 def test_bfloat16_rounds_to_nearest_even_and_once() -> None:
     random = np.random.default_rng(3)
     values = np.concatenate(

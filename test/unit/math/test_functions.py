@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pdojo.dialect.functions import ACCUMULATIONS
-from pdojo.math.functions import FUNCTIONS, Function, Signature
+from pdojo.math.functions import FUNCTIONS, FUSED, Function, Signature
 
 TESTS = Path(__file__).parents[2]
 
@@ -22,8 +22,8 @@ def test_a_record_is_complete(function: Function) -> None:
     if function.recipe is not None:
         assert callable(function.recipe())
         assert function.signature is Signature.FLOAT
-    # Casts, comparisons and `select` are not of one type; `fma` rounds once as NumPy cannot.
-    of_one_type = function.signature in (Signature.FLOAT, Signature.INTEGER) and function.name != "math.fma"
+    # Casts, comparisons and `select` are not of one type; fused functions round once as NumPy cannot.
+    of_one_type = function.signature in (Signature.FLOAT, Signature.INTEGER) and function.name not in FUSED
     assert (function.numpy is not None) is of_one_type
     if function.numpy is not None:
         assert callable(function.numpy())

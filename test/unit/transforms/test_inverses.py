@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from pdojo.backends.calling.arrays import parameters_of
+from pdojo.backends.measure.arrays import random_inputs
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.transforms.apply import apply
 from pdojo.transforms.explain import explain
 from pdojo.transforms.move import Move
@@ -69,3 +73,19 @@ def test_a_division_may_leave_no_inverse() -> None:
     made = apply(program(DIVIDED), Move.parse("peel_scope@y:0{after=2}"))
     assert all(leaf.reads[0].index[0].is_constant for leaf in made.program.nest.leaves)
     assert made.inverse is None
+
+
+@pytest.mark.parametrize("term", [0, 1])
+@pytest.mark.parametrize("second", ["w[{0}] + t[{0}]", "w[{0}] - t[{0}]", "t[{0}] + w[{0}]", "t[{0}] - w[{0}]"])
+@pytest.mark.parametrize("first", ["x[{0}] + y[{0}]", "x[{0}] - y[{0}]"])
+def test_reassociated_sums_come_back(first: str, second: str, term: int) -> None:
+    arrays = "\n".join(f"{name} f64 [8] heap" for name in "xywz")
+    before = program(
+        f"kernel k(x, y, w) -> (z)\n{arrays}\nt f64 [8] stack\n\n8\n| t[{{0}}] = {first}\n| z[{{0}}] = {second}\n"
+    )
+    made = apply(before, Move.parse(f"reassociate@z{{term={term}}}"))
+    inputs = random_inputs(parameters_of(before.nest), 3)
+    wanted, found = interpret(before.nest, inputs)["z"], interpret(made.program.nest, inputs)["z"]
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+    assert made.inverse is not None
+    assert apply(made.program, made.inverse).program.text == before.text

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.dialect.semantics.oracle.residues import SMALL, Field, Residues, fits
-from pdojo.math.functions import FUNCTIONS
+from pdojo.math.functions import FUNCTIONS, FUSED
 
 Truth: TypeAlias = NDArray[np.bool_]
 
@@ -45,8 +45,9 @@ def apply(
             return operands[0] * operands[1] % primes
         case "divf":
             return operands[0] * field.inverse(operands[1]) % primes
-        case "fma":
-            return (operands[0] * operands[1] + operands[2]) % primes
+        case "fma" | "fms" | "fnma":
+            x, y, z = (primes - o if k == FUSED[function] else o for k, o in enumerate(operands))
+            return (x * y + z) % primes
         case _ if name in _GREATEST or name in _LEAST:
             order = field.order(function, result)
             ranks = [order.rank(o) for o in operands]

@@ -276,7 +276,7 @@ SAMPLES = (
     (r".*\.(w|wu|x)$", ("ft3",), ("a1",), None),
     ("fcvt|fsqrt|vfsqrt", ("ft3",), ("ft4",), None),
     ("fmadd|fmsub|fnm", ("ft3",), ("ft4", "ft5", "ft6"), None),
-    ("vfmac", ("ft3",), ("ft3", "ft4", "ft5"), None),
+    ("vfm(ac|re)", ("ft3",), ("ft3", "ft4", "ft5"), None),
     ("", ("ft3",), ("ft4", "ft5"), None),
 )
 """Operands of our own operations, by the beginning of their names."""
