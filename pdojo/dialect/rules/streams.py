@@ -91,7 +91,7 @@ def streams_of(nest: Nest, region: Scope, machine: Machine) -> list[Stream]:
 
 
 def _shared_by(stream: Stream, streams: Sequence[Stream]) -> object:
-    """What accesses that may share a stream have in common: array, direction, place among the statement's accesses."""
+    """The common key of accesses that may share a stream: array, direction, place among the statement's accesses."""
     if not _is_shared(stream):
         return id(stream)
     buffer = stream.access.array.buffer
