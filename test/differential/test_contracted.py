@@ -8,6 +8,7 @@ import pytest
 from differential.compiled import compiled, kernel, random_inputs, run, same
 from pdojo.backends.llvm.executable import compile
 from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
+from pdojo.dialect.semantics.rounding import from_interface, to_interface
 
 BODIES = {
     "elements": "24 z[{0}] fma= x[{0}] * y[{0}]",
@@ -44,3 +45,15 @@ def test_a_product_that_cancels() -> None:
     text = "kernel k(x, y, z) -> (z)\nx f32 [8] heap\ny f32 [8] heap\nz f32 [8] heap\n\n8:v z[{0}] fma= x[{0}] * y[{0}]"
     inputs = {"x": np.full(8, x), "y": np.full(8, x), "z": np.full(8, -1 - 2.0**-11, np.float32)}
     assert compiled(text, inputs)[1]["z"].tolist() == [2.0**-24] * 8
+
+
+def test_a_tie_is_broken_by_what_f64_loses() -> None:
+    """The product is halfway between two bf16 numbers, and 85 places above the addend."""
+    text = "kernel k(x, y, z) -> (z)\nx bf16 [8] heap\ny bf16 [8] heap\nz bf16 [8] heap\n\n8:v z[{0}] fma= x[{0}] * y[{0}]"
+    values = {"x": float.fromhex("2.8p0"), "y": float.fromhex("1.94p99"), "z": float.fromhex("1.d4p15")}
+    inputs = {name: to_interface(np.full(8, value, np.float32), "bf16") for name, value in values.items()}
+    found = from_interface(compiled(text, inputs)[1]["z"], "bf16")
+    assert [float(value).hex() for value in found] == ["0x1.fa00000000000p+100"] * 8
+    inputs["z"] = to_interface(np.full(8, -values["z"], np.float32), "bf16")
+    found = from_interface(compiled(text, inputs)[1]["z"], "bf16")
+    assert [float(value).hex() for value in found] == ["0x1.f800000000000p+100"] * 8

@@ -67,6 +67,20 @@ static inline float pd_to_odd(double x) {
   memcpy(&nearest, &bits, 4);
   return nearest;
 }""",
+    "pd_fma_to_odd": """\
+/* x * y + z rounded as by pd_to_odd; the product must be exact. */
+static inline float pd_fma_to_odd(double x, double y, double z) {
+  double product = x * y, sum = product + z, part = sum - product;
+  double rest = (product - (sum - part)) + (z - part);
+  float nearest = (float)sum;
+  uint32_t bits;
+  int fits = (double)nearest == sum;
+  if (sum != sum || (fits && !(rest < 0 || rest > 0))) return nearest;
+  memcpy(&bits, &nearest, 4);
+  bits = (bits - (fits ? (rest < 0) != (sum < 0) : fabs((double)nearest) > fabs(sum))) | 1;
+  memcpy(&nearest, &bits, 4);
+  return nearest;
+}""",
     "pd_f64_to_f16": "static inline uint16_t pd_f64_to_f16(double x) { return pd_f32_to_f16(pd_to_odd(x)); }",
     "pd_f64_to_bf16": "static inline uint16_t pd_f64_to_bf16(double x) { return pd_f32_to_bf16(pd_to_odd(x)); }",
     "pd_stream": """\

@@ -71,9 +71,11 @@ def apply(prelude: Prelude, function: str, operands: Sequence[str], dtypes: Sequ
     if result not in NARROW:
         return _float(prelude, spec, operands, result)
     values = [widened(prelude, o, result) for o in operands]
+    if function not in FUSED:
+        return _float_to(prelude, _float(prelude, spec, values, "f32"), "f32", result)
     # A product of two f16 or bf16 is exact in double; the sum is rounded to odd, and then to the type.
-    wide = "f64" if function in FUSED else "f32"
-    return _float_to(prelude, _float(prelude, spec, values, wide), wide, result)
+    fused = f"{prelude.use('pd_fma_to_odd')}({_factors(spec, values)})"
+    return _float_to(prelude, fused, "f32", result)
 
 
 def operator(function: str | None) -> str:
@@ -105,8 +107,7 @@ def _float(prelude: Prelude, spec: Function, operands: Sequence[str], dtype: str
         return f"({operands[0]} {sign} {operands[1]})" if spec.arity == 2 else f"({sign}{operands[0]})"
     suffix = "f" if dtype == "f32" else ""
     if spec.name in FUSED:
-        listed = ", ".join(f"-{o}" if k == FUSED[spec.name] else strip(o) for k, o in enumerate(operands))
-        return f"fma{suffix}({listed})"
+        return f"fma{suffix}({_factors(spec, operands)})"
     if name == "rsqrt":
         return f"(1 / sqrt{suffix}({strip(operands[0])}))"
     listed = ", ".join(map(strip, operands))
@@ -115,6 +116,11 @@ def _float(prelude: Prelude, spec: Function, operands: Sequence[str], dtype: str
     if spec.recipe is not None and not prelude.spelling.library:
         return f"{prelude.use(f'pd_{name}_{dtype}')}({listed})"
     return f"{spec.c or name}{suffix}({listed})"
+
+
+def _factors(spec: Function, operands: Sequence[str]) -> str:
+    """The operands of a fused function as those of `fma`."""
+    return ", ".join(f"-{o}" if k == FUSED[spec.name] else strip(o) for k, o in enumerate(operands))
 
 
 def _compare(prelude: Prelude, predicate: str, operands: Sequence[str], dtype: str) -> str:

@@ -15,7 +15,9 @@ from pdojo.backends.llvm.code import FunctionCode, value_type
 from pdojo.backends.llvm.ops import FCmpOp, SelectOp, lanes, with_lanes
 from pdojo.backends.llvm.vectors import splat_constant
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.view.nest import Constant
 
+_ZERO = Constant(0.0, "f64")
 _HALF = 0x7FFF
 """The rounding offset from f32 to bfloat16: one less than half of the 2**16 f32 steps between bfloat16 numbers."""
 _QUIET = 0x40
@@ -44,8 +46,20 @@ def convert_float(code: FunctionCode, value: SSAValue, source: str, target: str)
     return code.emit(llvm.FPTruncOp(value, with_lanes(value_type(target), lanes(value))))
 
 
-def _round_to_odd(code: FunctionCode, value: SSAValue) -> SSAValue:
-    """Convert f64 to f32: exact values stay, others become the neighbour with an odd significand."""
+def fused_to_odd(code: FunctionCode, x: SSAValue, y: SSAValue, z: SSAValue) -> SSAValue:
+    """`x * y + z` of f64 as f32, exact or with an odd significand; the product must be exact."""
+    product = code.emit(llvm.FMulOp(x, y))
+    total = code.emit(llvm.FAddOp(product, z))
+    part = code.emit(llvm.FSubOp(total, product))
+    lost = code.emit(llvm.FSubOp(product, code.emit(llvm.FSubOp(total, part))))
+    return _round_to_odd(code, total, code.emit(llvm.FAddOp(lost, code.emit(llvm.FSubOp(z, part)))))
+
+
+def _round_to_odd(code: FunctionCode, value: SSAValue, rest: SSAValue | None = None) -> SSAValue:
+    """Convert f64 to f32: exact values stay, others become the neighbour with an odd significand.
+
+    `rest` is what the value lacks, at most half of its last place; None if it lacks nothing.
+    """
     count = lanes(value)
     bits_type = with_lanes(IntegerType(32), count)
     nearest = code.emit(llvm.FPTruncOp(value, with_lanes(Float32Type(), count)))
@@ -53,6 +67,15 @@ def _round_to_odd(code: FunctionCode, value: SSAValue) -> SSAValue:
     inexact = code.emit(FCmpOp("one", back, value))
     magnitudes = [code.intrinsic("llvm.fabs", [v], value.type) for v in (back, value)]
     too_large = code.emit(FCmpOp("ogt", *magnitudes))
+    if rest is not None:
+        zero = code.constant(_ZERO) if count is None else code.splat_constant(_ZERO, count)
+        fits = code.emit(FCmpOp("oeq", back, value))
+        signs = [code.emit(FCmpOp("olt", v, zero)) for v in (rest, value)]
+        lacks = code.emit(FCmpOp("one", rest, zero))
+        opposite = code.emit(llvm.XOrOp(signs[0], signs[1]))
+        inexact = code.emit(llvm.OrOp(inexact, lacks))
+        below = code.emit(llvm.AndOp(code.emit(llvm.AndOp(fits, lacks)), opposite))
+        too_large = code.emit(llvm.OrOp(too_large, below))
     bits = code.emit(llvm.BitcastOp(nearest, bits_type))
     truncated = code.emit(llvm.SubOp(bits, code.emit(llvm.ZExtOp(too_large, bits_type))))
     odd = code.emit(llvm.OrOp(truncated, code.emit(llvm.ZExtOp(inexact, bits_type))))

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import SSAValue
 
 from pdojo.backends.llvm.code import FunctionCode, function_op, suffix, value_type
-from pdojo.backends.llvm.float_types import convert_float
+from pdojo.backends.llvm.float_types import convert_float, fused_to_odd
 from pdojo.backends.llvm.ops import (
     ExtractElementOp,
     FCmpOp,
@@ -53,16 +53,23 @@ def apply(
         return code.emit(FCmpOp(name[5:], widened[0], widened[1]))
     if not is_float(result):
         return _integer(code, function, operands)
-    if result in ("f16", "bf16"):
-        wide = "f64" if function in FUSED else "f32"
-        widened = [convert_float(code, o, result, wide) for o in operands]
-        return convert_float(code, _float(code, function, widened), wide, result)
-    return _float(code, function, operands)
+    if result not in ("f16", "bf16"):
+        return _float(code, function, operands)
+    wide = "f64" if function in FUSED else "f32"
+    widened = [convert_float(code, o, result, wide) for o in operands]
+    if function in FUSED:
+        return convert_float(code, fused_to_odd(code, *_signed(code, function, widened)), "f32", result)
+    return convert_float(code, _float(code, function, widened), wide, result)
 
 
 def fused(code: FunctionCode, x: SSAValue, y: SSAValue, z: SSAValue, dtype: str) -> SSAValue:
     """`x * y + z`, rounded once."""
     return apply(code, "math.fma", (x, y, z), (dtype,) * 3, dtype)
+
+
+def _signed(code: FunctionCode, function: str, operands: Sequence[SSAValue]) -> list[SSAValue]:
+    """The operands of a fused function as those of `math.fma`."""
+    return [code.emit(llvm.FNegOp(o)) if k == FUSED[function] else o for k, o in enumerate(operands)]
 
 
 def from_integer(code: FunctionCode, value: SSAValue, dtype: str, *, signed: bool = True) -> SSAValue:
@@ -85,8 +92,7 @@ def _float(code: FunctionCode, function: str, operands: Sequence[SSAValue]) -> S
     if function in _RANGES and (extremum := _extremum(code, function, operands)) is not None:
         return extremum
     if function in FUSED:
-        signed = [code.emit(llvm.FNegOp(o)) if k == FUSED[function] else o for k, o in enumerate(operands)]
-        return code.emit(function_op("llvm.fma", signed))
+        return code.emit(function_op("llvm.fma", _signed(code, function, operands)))
     name = FUNCTIONS[function].llvm
     if name is not None:
         return code.emit(function_op(name, operands))

@@ -55,6 +55,24 @@ class Casts:
         code.emit("label", immediate=done)
         return code.f("fmv.w.x", result)
 
+    def fused_to_odd(self, x: Register, y: Register, z: Register) -> Register:
+        """`x * y + z` of f64 as f32, exact or with an odd significand; the product must be exact."""
+        code, zero = self.code, self.numbers.real(0.0, "f64")
+        product = code.f("fmul.d", x, y)
+        total = code.f("fadd.d", product, z)
+        part = code.f("fsub.d", total, product)
+        lost = code.f("fsub.d", product, code.f("fsub.d", total, part))
+        rest = code.f("fadd.d", lost, code.f("fsub.d", z, part))
+        nearest = code.f("fcvt.s.d", total)
+        back = code.f("fcvt.d.s", nearest)
+        fits, negative = code.x("feq.d", back, total), code.x("flt.d", rest, zero)
+        lacks = code.x("or", negative, code.x("flt.d", zero, rest))
+        below = code.x("and", code.x("and", fits, lacks), code.x("xor", negative, code.x("flt.d", total, zero)))
+        larger = code.x("flt.d", *(code.f("fsgnjx.d", v, v) for v in (total, back)))
+        truncated = code.x("sub", code.x("fmv.x.w", nearest), code.x("or", below, larger))
+        inexact = code.x("or", lacks, code.x("xori", fits, immediate=1))
+        return code.f("fmv.w.x", code.x("or", truncated, inexact))
+
     # From and to integers
 
     def from_integer(self, value: Value, target: str, *, signed: bool) -> Register:

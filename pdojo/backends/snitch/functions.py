@@ -19,7 +19,7 @@ from pdojo.backends.snitch.values import RegisterPair, Value, fresh, move
 from pdojo.dialect.functions import is_float
 from pdojo.dialect.rules.streams import DIVISIONS, EXTREMA, FPU_FUNCTIONS
 from pdojo.errors import LoweringError
-from pdojo.math.functions import FUNCTIONS
+from pdojo.math.functions import FUNCTIONS, FUSED
 
 _SIGNS = ("arith.negf", "math.absf")
 _RELATIONS = {"oeq": ("feq", False), "olt": ("flt", False), "ole": ("fle", False), "ogt": ("flt", True)} | {
@@ -73,7 +73,7 @@ class Functions:
         registers = cast("list[Register]", list(operands))
         target = cast("Register | None", to)
         if result == "bf16":
-            return casts.round_to_bf16(self._real(function, registers, "f32", None))
+            return casts.round_to_bf16(self._wide(function, registers))
         return self._real(function, registers, result, target)
 
     def _real(self, function: str, operands: list[Register], dtype: str, to: Register | None) -> Register:
@@ -85,6 +85,14 @@ class Functions:
         if function in DIVISIONS:
             self.need_divider(function)
         return code.f(f"{name}.{letter}", *instruction_operands(function, operands), to=to)
+
+    def _wide(self, function: str, operands: list[Register]) -> Register:
+        """A function of bf16 as f32, such that rounding it to bf16 gives the result rounded once."""
+        if function not in FUSED:
+            return self._real(function, operands, "f32", None)
+        wide = [self.code.f("fcvt.d.s", o) for o in operands]
+        signed = [self.code.f("fsgnjn.d", o, o) if k == FUSED[function] else o for k, o in enumerate(wide)]
+        return Casts(self.code, self.numbers).fused_to_odd(*signed)
 
     def _inlined(self, function: str, operands: list[Register], dtype: str) -> Register:
         """The recipe of a function; f16 is computed in f32."""

@@ -84,8 +84,6 @@ class Reassociate(Transformation[Leaf]):
             return Reason("the sum before does not write one of the op's operands")
         if inner.array.intent is not None or len(accesses_of(program.nest, inner.array.buffer)) != 2:
             return Reason(f"'{inner.array.name}' is used elsewhere; the first sum needs a single reader")
-        if inner.array.dtype != site.output.array.dtype:
-            return Reason("the two sums have different types")
         found = self._sums(before, site)
         if found is None:
             return Reason("the second sum would have no positive operand; leave out 'first'")
