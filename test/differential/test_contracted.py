@@ -49,7 +49,8 @@ def test_a_product_that_cancels() -> None:
 
 def test_a_tie_is_broken_by_what_f64_loses() -> None:
     """The product is halfway between two bf16 numbers, and 85 places above the addend."""
-    text = "kernel k(x, y, z) -> (z)\nx bf16 [8] heap\ny bf16 [8] heap\nz bf16 [8] heap\n\n8:v z[{0}] fma= x[{0}] * y[{0}]"
+    arrays = "\n".join(f"{name} bf16 [8] heap" for name in "xyz")
+    text = f"kernel k(x, y, z) -> (z)\n{arrays}\n\n8:v z[{{0}}] fma= x[{{0}}] * y[{{0}}]"
     values = {"x": float.fromhex("2.8p0"), "y": float.fromhex("1.94p99"), "z": float.fromhex("1.d4p15")}
     inputs = {name: to_interface(np.full(8, value, np.float32), "bf16") for name, value in values.items()}
     found = from_interface(compiled(text, inputs)[1]["z"], "bf16")
