@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from numpy.typing import NDArray
 
 from pdojo.backends.llvm.executable import LoadedKernel
 from pdojo.model.constants import Held, SharedConstants
+from pdojo.model.executable import Executable
 from pdojo.model.graph import Known, Operand, Tensor
 from pdojo.model.kernels import Step
 from pdojo.model.memory import MemoryPlan
+
+E = TypeVar("E", bound=Executable)
 
 
 class Interface(NamedTuple):
@@ -24,13 +27,13 @@ class Interface(NamedTuple):
     memory: MemoryPlan
 
 
-class Calls:
+class Calls(Generic[E]):
     """The calls of a model at all sizes. Numbers of a call, addresses and values of sizes, are in a list."""
 
     def __init__(
         self,
         steps: Sequence[Step],
-        executables: Sequence[LoadedKernel],
+        executables: Sequence[E],
         interface: Interface,
         constants: SharedConstants,
     ) -> None:
@@ -51,11 +54,11 @@ class Calls:
         """Of each array outside the block of intermediates: its place, the argument's, and its offset there."""
 
     @property
-    def different(self) -> Sequence[LoadedKernel]:
+    def different(self) -> Sequence[E]:
         """The code, once each."""
         return [*{id(each): each for each, _ in self.steps}.values()]
 
-    def _places(self, step: Step, executable: LoadedKernel) -> list[int]:
+    def _places(self, step: Step, executable: E) -> list[int]:
         """The places of a call's numbers, in the order of the code's arguments."""
         operands = {p.name: o for p, o in zip(executable.parameters, (*step.inputs, *step.outputs), strict=True)}
         made: Mapping[str, NDArray[Any]] = {}
@@ -103,7 +106,7 @@ class Calls:
 class BoundCalls:
     """The calls of a model with one block of intermediates: numbers that stay the same are converted once."""
 
-    def __init__(self, calls: Calls, numbers: list[int], apart: Sequence[tuple[int, int, int]]) -> None:
+    def __init__(self, calls: Calls[LoadedKernel], numbers: list[int], apart: Sequence[tuple[int, int, int]]) -> None:
         self.numbers = numbers
         """The numbers of the last call."""
         cells: dict[tuple[int, Any], Any] = {}

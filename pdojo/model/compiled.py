@@ -86,7 +86,7 @@ def _request(
     return KernelRequest(print_notation(plain), machine, PASS, flattened(plain) if has_form else "")
 
 
-def _calls(model: Model, executables: Sequence[LoadedKernel], constants: SharedConstants) -> Calls:
+def _calls(model: Model, executables: Sequence[LoadedKernel], constants: SharedConstants) -> Calls[LoadedKernel]:
     return Calls(model.calls, executables, Interface(model.inputs, model.results, model.memory), constants)
 
 
@@ -99,7 +99,11 @@ class CompiledModel:
     """
 
     def __init__(
-        self, model: Model, calls: Calls, present: Present | None = None, blocks: list[Workspace] | None = None
+        self,
+        model: Model,
+        calls: Calls[LoadedKernel],
+        present: Present | None = None,
+        blocks: list[Workspace] | None = None,
     ) -> None:
         self._whole = model
         self._calls = calls

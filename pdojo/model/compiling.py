@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
+from typing import Any, Protocol, TypeVar
 
 from pdojo.backends.common.file_cache import FileCache
 from pdojo.backends.common.gc_pause import uncollected
@@ -29,6 +30,40 @@ from pdojo.passes.scheduled_kernel import make_moves
 
 MOST_BYTES = 1 << 30
 """Limit of the cache in bytes."""
+
+
+class Code(Protocol):
+    """Compiled code of a kernel."""
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object for the cache."""
+        ...
+
+
+C = TypeVar("C", bound=Code)
+C_co = TypeVar("C_co", bound=Code, covariant=True)
+
+
+class CodeRequest(Protocol[C_co]):
+    """A kernel to be compiled."""
+
+    @property
+    def text(self) -> str:
+        """The kernel in the notation."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """All facts that determine the code: equal keys, equal code."""
+        ...
+
+    def compiled(self) -> C_co:
+        """The code. Raises LoweringError if the machine lacks what the kernel uses."""
+        ...
+
+    def read(self, data: dict[str, Any]) -> C_co:
+        """The code from the cache."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -49,7 +84,7 @@ class KernelRequest:
         """All facts that determine the code: equal keys, equal code."""
         machine = None if self.machine is None else machine_to_json(self.machine)
         target = processor(self.machine)
-        facts = [_versions(), target.triple, target.name, target.features, machine, self.expert, self.text]
+        facts = [versions(), target.triple, target.name, target.features, machine, self.expert, self.text]
         return json.dumps(facts, sort_keys=True)
 
     def code(self, threads: int) -> object:
@@ -65,22 +100,26 @@ class KernelRequest:
                 kernel = make_moves(kernel, self.machine, self.expert).after
             return assemble(kernel, self.machine)
 
+    def read(self, data: dict[str, Any]) -> ObjectCode:
+        """The code from the cache."""
+        return ObjectCode.from_json(data)
 
-def compile_kernels(requests: Sequence[KernelRequest], *, cached: bool = True) -> list[ObjectCode]:
+
+def compile_kernels(requests: Sequence[CodeRequest[C]], *, cached: bool = True) -> list[C]:
     """The code of all kernels, in order; `cached` reads and extends the user's cache.
 
     A terminal shows the progress. Raises LoweringError if the machine lacks what a kernel uses.
     """
     files = FileCache(cache_folder("kernels"), ".kernel", MOST_BYTES) if cached else None
     keys = [request.key for request in requests]
-    found: dict[str, ObjectCode] = {}
-    missing: dict[str, KernelRequest] = {}
+    found: dict[str, C] = {}
+    missing: dict[str, CodeRequest[C]] = {}
     for key, request in zip(keys, requests, strict=True):
         known = None if files is None or key in missing else files.read(key)
         if known is None:
             missing[key] = request
         else:
-            found[key] = ObjectCode.from_json(json.loads(known))
+            found[key] = request.read(json.loads(known))
     # Long programs first, so that all processes end at about the same time.
     order = sorted(missing, key=lambda key: -len(missing[key].text))
     # An interrupt ends the other processes at once, wherever it comes.
@@ -96,12 +135,12 @@ def compile_kernels(requests: Sequence[KernelRequest], *, cached: bool = True) -
     return [found[key] for key in keys]
 
 
-def _code(request: KernelRequest) -> ObjectCode:
+def _code(request: CodeRequest[C]) -> C:
     """The code of a kernel, in a process of the pool."""
     return request.compiled()
 
 
 @cache
-def _versions() -> list[str]:
+def versions() -> list[str]:
     """The versions of all code that decides or generates code."""
     return [whole_digest("**/*.py", "**/*.toml"), *(version(package) for package in ("llvmlite", "xdsl"))]

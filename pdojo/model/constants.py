@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.backends.calling.arrays import aligned
-from pdojo.backends.llvm.executable import LoadedKernel
 from pdojo.model.element_types import memory_of
+from pdojo.model.executable import Executable
 from pdojo.model.graph import Known
 
 
@@ -39,7 +39,7 @@ class SharedConstants:
         """A constant as kernels take it; its name is ''."""
         return self._made(_memory(value), (value,), lambda: {"": _bound(value)})
 
-    def bound(self, kernel: LoadedKernel, values: Mapping[str, Known]) -> Held:
+    def bound(self, kernel: Executable, values: Mapping[str, Known]) -> Held:
         """The constants that calls of a kernel read, keyed by name."""
 
         def computed() -> Mapping[str, NDArray[Any]]:

@@ -71,14 +71,18 @@ class SizedPrograms:
         """
         chosen = self.choose(name, requests)
         missing = {key: each.request for each in chosen if (key := each.request.code(threads)) not in self._loaded}
-        if missing and self.is_closed:
-            raise NotCoveredError(f"{len(missing)} kernels have no program at these sizes")
-        self.compiled += len(missing)
+        self.count(len(missing))
         codes = dict(zip(missing, compile_kernels([*missing.values()], cached=cached), strict=True))
         found = [self._at(*each, codes, threads) for each in zip(kernels, chosen, strict=True)]
         while len(self._loaded) > _MOST_LOADED:
             del self._loaded[next(iter(self._loaded))]
         return found
+
+    def count(self, kernels: int) -> None:
+        """Count kernels that have no program yet. Raises NotCoveredError if none may be compiled any more."""
+        if kernels and self.is_closed:
+            raise NotCoveredError(f"{kernels} kernels have no program at these sizes")
+        self.compiled += kernels
 
     def _at(self, kernel: KernelOp, chosen: Chosen, codes: Mapping[object, ObjectCode], threads: int) -> LoadedKernel:
         """The code of a kernel, or of one with sizes at the values that make it this kernel."""

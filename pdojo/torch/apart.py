@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 from torch.fx import Node
@@ -17,6 +17,9 @@ from pdojo.torch.keys import Key, key_of
 from pdojo.torch.plans import Plan
 from pdojo.torch.program import Environment, RegionStep, result_layout
 
+if TYPE_CHECKING:
+    from pdojo.model.device_models import DeviceModel
+
 Memory: TypeAlias = dict[Tensor, torch.Tensor]
 """Tensors of PyTorch, laid out as the graph says, keyed by the tensors of a model that live in their memory."""
 
@@ -26,7 +29,7 @@ class KernelCall:
     """A call of a kernel in a region."""
 
     step: Step
-    compiled: CompiledModel
+    compiled: CompiledModel | DeviceModel
     """A model of just this call."""
     inputs: Mapping[Key, Tensor]
     """The tensors of the graph that the kernel reads."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import Lock
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
@@ -28,7 +28,8 @@ from pdojo.torch.byte_layers import multiply_bytes
 from pdojo.torch.checking import CheckedRegion
 from pdojo.torch.constants import constant_positions
 from pdojo.torch.decompositions import decompositions
-from pdojo.torch.fallbacks import FallbackWarning, warn_of_failure
+from pdojo.torch.devices import choose_device
+from pdojo.torch.fallbacks import FallbackWarning, leave_to_pytorch
 from pdojo.torch.flexible_attention import expand_flexible_attention
 from pdojo.torch.idle_views import drop_idle_views
 from pdojo.torch.in_place import write_in_place
@@ -43,6 +44,9 @@ from pdojo.torch.skipping import warn_of_skipped_functions
 from pdojo.torch.statics import LateChangeWarning, Statics, can_be_constant
 from pdojo.torch.symbols import SizedSymbol, Symbols, joined, known_sizes
 from pdojo.torch.tuning import compile_tuned
+
+if TYPE_CHECKING:
+    from pdojo.model.device_models import DeviceModel
 
 _MOST_CHANGES = 2
 """Changes of constants after which they are constants no longer."""
@@ -107,8 +111,10 @@ class CompiledGraph:
         self._boxed_call = True  # PyTorch passes a list to functions with this attribute.
         self.module = module
         self.options = options
+        self.place = choose_device(module)
+        """The GPU of the kernels; None if they are for the CPU."""
         for node in module.graph.nodes:
-            node.meta["winograd"] = options.winograd
+            node.meta["winograd"] = options.winograd and self.place is None
         self.programs: dict[tuple[int, object], Program | None] = {}
         """The programs, keyed by number of threads and shapes; None if PyTorch runs the graph, because of an error."""
         self._lock = Lock()
@@ -177,9 +183,8 @@ class CompiledGraph:
                 if len(other.fallbacks) < len(planned.fallbacks):
                     planned, sized = other, near
             self.closed = "; ".join([f"{node.name}: {reason}" for node, reason in planned.closed.items()])
-            program = (
-                None if self.closed else Program(planned, partial(compile_tuned, options=self.options), self._wrap)
-            )
+            compile_ = partial(compile_tuned, options=self.options, place=self.place)
+            program = None if self.closed else Program(planned, compile_, self._wrap)
         except OpenExtent as error:
             program, self.closed = None, str(error)
         if program is None:
@@ -207,12 +212,12 @@ class CompiledGraph:
     def _specialise(self, arguments: Sequence[Any], *, is_closed: bool) -> Program | None:
         static = {position: arguments[position] for position in self._static}
 
-        def compile_(model: Model) -> CompiledModel:
+        def compile_(model: Model) -> CompiledModel | DeviceModel:
             programs = None
             if self._symbolic:
                 programs = self._sized.setdefault((torch.get_num_threads(), model.name), SizedPrograms())
                 programs.is_closed = is_closed
-            return compile_tuned(model, self.options, programs)
+            return compile_tuned(model, self.options, programs, self.place)
 
         try:
             found = self._opened(arguments)
@@ -224,7 +229,7 @@ class CompiledGraph:
             self._not_covered[torch.get_num_threads()] += 1
             self._warn_of_shapes()
         except Exception as error:  # noqa: BLE001  # an error of ours must not break the user's model
-            warn_of_failure(self.module.graph.nodes, error)
+            leave_to_pytorch([*self.module.graph.nodes], error)
         return None
 
     @property

@@ -12,6 +12,7 @@ from torch.fx import Node
 from pdojo.build.sizes import OpenExtent, is_open
 from pdojo.dialect.strides import overlaps
 from pdojo.errors import UsageError
+from pdojo.torch.devices import CPU, elsewhere, is_on
 from pdojo.torch.element_types import handle_type, memory_order
 from pdojo.torch.symbols import Example, OpenTensor, is_example
 
@@ -58,11 +59,12 @@ def new_tensor(like: Example) -> torch.Tensor:
 def strided_order(tensor: Example) -> tuple[int, ...] | None:
     """The axes of a tensor that is not dense in the order in which regions read it as it is; None if they copy it.
 
-    The last axis is contiguous, no two elements are one, and they are floats: arrays of indices are dense.
+    The last axis is contiguous, no two elements are one, and they are floats: arrays of indices are dense. On a GPU
+    kernels read dense arrays only.
     """
     shape, strides = tuple(tensor.shape), tuple(tensor.stride())
     last = next((d for d, stride in enumerate(strides) if shape[d] != 1 and stride == 1), None)
-    if last is None or not tensor.dtype.is_floating_point or _is_dense(shape, strides):
+    if last is None or not tensor.dtype.is_floating_point or _is_dense(shape, strides) or tensor.device.type != "cpu":
         return None
     order = [d for d in range(len(shape)) if d != last]
     if is_open((*shape, *strides)):
@@ -85,15 +87,15 @@ def is_without_elements(value: object) -> bool:
     return isinstance(value, torch.Tensor) and not isinstance(value.numel(), torch.SymInt) and not value.numel()
 
 
-def check_tensor(tensor: Example) -> None:
-    """Raise UsageError for a tensor that no kernel takes."""
+def check_tensor(tensor: Example, device: torch.device = CPU) -> None:
+    """Raise UsageError for a tensor that no kernel on a device takes."""
     if not is_example(tensor):
         raise UsageError("a number depends on values of tensors")
     if any(isinstance(extent, torch.SymInt) for extent in tensor.shape):
         raise UsageError("a shape depends on values of tensors")
     handle_type(tensor.dtype)
-    if tensor.device.type != "cpu":
-        raise UsageError(f"kernels take tensors on the CPU, not on {tensor.device}")
+    if not is_on(tensor.device, device):
+        raise UsageError(elsewhere(tensor.device, device))
     if tensor.layout != torch.strided:
         raise UsageError(f"kernels take strided tensors, not {str(tensor.layout).removeprefix('torch.')}")
     if is_without_elements(tensor):

@@ -15,6 +15,7 @@ from pdojo.build.extents import shown
 from pdojo.build.sizes import OpenExtent, is_open
 from pdojo.model.element_types import element_type, uniform
 from pdojo.model.graph import Known, Lower, Lowered, Operand, Value
+from pdojo.torch.devices import device_of
 from pdojo.torch.element_types import HANDLES
 from pdojo.torch.keys import check_tensor, key_of, tensor_of
 from pdojo.torch.operators.registry import RULES, Call, Rule, UnsupportedCall
@@ -83,7 +84,7 @@ def call_of(node: Node) -> Call:
     for number in read:
         if not is_example(examples[number]):
             raise UnsupportedCall(f"{node.target}: a result is no tensor")
-        check_tensor(examples[number])
+        check_tensor(examples[number], device_of(node))
     results = [(HANDLES.get(each.dtype, ""), tuple(each.shape)) if is_example(each) else ("", ()) for each in examples]
     first = node.args[0] if node.args else None
     operand = tensor_of(key_of(first)) if isinstance(first, Node) else None

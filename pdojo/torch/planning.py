@@ -24,6 +24,7 @@ from pdojo.build.sizes import Open, OpenExtent, UnequalExtents, is_open
 from pdojo.errors import UsageError
 from pdojo.model.element_types import numpy_type
 from pdojo.model.graph import Lowered, Tensor, Value
+from pdojo.torch.devices import CPU, device_of
 from pdojo.torch.effects import effect_of, is_write
 from pdojo.torch.element_types import handle_type, memory_order, values_of
 from pdojo.torch.expansions import PRODUCTS, Expansion, expansion
@@ -57,6 +58,8 @@ class _Planner:
     def __init__(self, module: GraphModule, static: dict[int, torch.Tensor]) -> None:
         self.module = module
         self.given = static
+        self.device = next((device_of(node) for node in module.graph.nodes), CPU)
+        """The device of all kernels."""
         self.static: dict[Key, torch.Tensor] = {}
         self.expanded: set[Node] = set()
         """Calls with known results that products compute."""
@@ -234,10 +237,15 @@ class _Planner:
         for number, each in enumerate(results_of(made)):
             if each is not None:  # A gradient that is not asked for.
                 is_zero = torch._is_zerotensor(each)
-                self.static[node, number] = torch.zeros(each.shape, dtype=each.dtype) if is_zero else each
+                zeros = torch.zeros(each.shape, dtype=each.dtype, device=each.device) if is_zero else each
+                self.static[node, number] = zeros
 
     def _known(self, node: Node) -> Any:
         return self.numbers[node] if node in self.numbers else self.static[key_of(node)]
+
+    def _is_number(self, key: Key) -> bool:
+        """Whether kernels have a tensor as a number: one known element, which may be on the CPU."""
+        return key in self.static and key[0].op != "placeholder" and self.static[key].numel() == 1
 
     def _lower(self, node: Node, sources: Sequence[Key]) -> None:
         """Make a call an operation of a region, or a view. Raises UsageError if no kernel can be made of it."""
@@ -246,7 +254,8 @@ class _Planner:
         if rule is None:
             raise UnsupportedCall(f"{name}: no kernel is known for this operator")
         for key in sources:
-            check_tensor(tensor_of(key))
+            if not self._is_number(key):
+                check_tensor(tensor_of(key), self.device)
         call = call_of(node)
         if getattr(node.target, "is_view", False) and len(sources) == 1:
             self._view(node, sources[0])
@@ -264,6 +273,9 @@ class _Planner:
             orders.append(order)
         lower = lowering(rule, call, template, tuple(seen), orders)
         made = region.builder.apply(name.split(".")[1], lower, [each.operand for each in seen], [node.name])
+        if self.device.type != "cpu" and any(operation.indices for operation in region.builder.operations[-1:]):
+            region.builder.operations.pop()
+            raise UnsupportedCall(f"{name}: kernels on a GPU would wait for its indices, to check them")
         for number, operand, order in zip(call.read, made, orders, strict=True):
             region.seen[node, number] = Seen(operand, transposition(np.argsort(order).tolist()))
         region.calls.append(node)
@@ -311,8 +323,10 @@ class _Planner:
 
         def value(argument: Node) -> Any:
             key = key_of(argument)
-            if argument in self.numbers or key in self.static:
-                return self._known(argument)
+            if argument in self.numbers:
+                return self.numbers[argument]
+            if key in self.static:
+                return self.static[key].cpu()
             call.refuse(f"it needs the values of {argument.name} before the model runs")
 
         def either(argument: Node) -> Any:
@@ -329,7 +343,7 @@ class _Planner:
 
     def _expansion(self, node: Node) -> Expansion | None:
         """A known operand of a product as a function of narrower tensors; None if it is no such one."""
-        if key_of(node) not in self.static:
+        if key_of(node) not in self.static or self.device.type != "cpu":
             return None
         found = expansion(node, self.static, self.numbers)
         if found is not None:
@@ -345,8 +359,10 @@ class _Planner:
 
     def _seen(self, key: Key, region: Region) -> Seen:
         """A tensor as the operations of a region see it."""
-        if key in self.static:
-            return _seen_known(self.static[key], is_given=key[0].op == "placeholder")
+        if key in self.static and (self._is_number(key) or self.device.type == "cpu"):
+            return _seen_known(self.static[key].cpu(), is_given=key[0].op == "placeholder")
+        if key in self.static and key[0].op != "placeholder" and _is_uniform(self.static[key]):
+            return Seen(values_of(self.static[key].flatten()[0].cpu().expand(self.static[key].shape)))
         if key[0] in self.generated:
             made = self.generated[key[0]]
             return Seen(np.zeros((), numpy_type(made.dtype)), (lambda _: made,))

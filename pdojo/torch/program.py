@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import torch
 from torch._C._dynamo.guards import _empty_strided_cpu as empty_strided  # a third of the time of PyTorch's function
@@ -21,14 +21,18 @@ from pdojo.model.graph import Operand, Tensor, dtype_of
 from pdojo.model.model import Model
 from pdojo.model.present import Present
 from pdojo.model.sized_programs import NotCoveredError
+from pdojo.torch.devices import CPU
 from pdojo.torch.element_types import TENSORS, memory_order, strides_of
-from pdojo.torch.fallbacks import warn_of_failure
+from pdojo.torch.fallbacks import leave_to_pytorch
 from pdojo.torch.keys import Key, key_of, results_of, strided_order, tensor_of
 from pdojo.torch.plans import Plan, Region
 
+if TYPE_CHECKING:
+    from pdojo.model.device_models import DeviceModel
+
 Environment: TypeAlias = dict[Key, torch.Tensor]
 """The tensors of a running call."""
-Compile: TypeAlias = Callable[[Model], CompiledModel]
+Compile: TypeAlias = "Callable[[Model], CompiledModel | DeviceModel]"
 ProgramStep: TypeAlias = Callable[[Environment], None]
 Wrap: TypeAlias = "Callable[[RegionStep, Plan], ProgramStep]"
 """A function from a region to the step that runs it."""
@@ -43,20 +47,21 @@ class Layout:
     dtype: torch.dtype
     alignment: int = ALIGNMENT
     """The divisor of addresses that kernels take."""
+    device: torch.device = CPU
 
     @staticmethod
     def of(key: Key) -> Layout:
         """The layout that PyTorch gives a tensor of the graph."""
         tensor = tensor_of(key)
-        return Layout(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
+        return Layout(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, device=tensor.device)
 
     def at(self, present: Present) -> Layout:
         """The layout at these values of sizes."""
-        return Layout(present.shape(self.shape), present.shape(self.strides), self.dtype, self.alignment)
+        return replace(self, shape=present.shape(self.shape), strides=present.shape(self.strides))
 
     def new(self) -> torch.Tensor:
         """New memory."""
-        return empty_strided(self.shape, self.strides, self.dtype)
+        return torch.empty_strided(self.shape, self.strides, dtype=self.dtype, device=self.device)
 
 
 class RegionStep:
@@ -76,10 +81,11 @@ class RegionStep:
         names = {name: key for (name, _), key in zip(self.model.outputs, exported, strict=True)}
         written = {names[name]: tensor for tensor, name in self.model.results.items()}
         self._outputs = [(key, Layout.of(key)) for key in written]
+        self._empty = _empty_on(Layout.of(exported[0]).device)
         by_memory: dict[Tensor, Key] = {tensor: key for key, tensor in written.items()}
         by_memory |= {tensor: keys[tensor.name] for tensor in self.model.inputs}
         self._copies = [
-            (names[name], Layout.of(names[name]), _source(operand, by_memory))
+            (names[name], Layout.of(names[name]), _source(operand, by_memory, Layout.of(names[name]).device))
             for name, operand in self.model.outputs
             if names[name] not in written
         ]
@@ -129,7 +135,7 @@ class RegionStep:
             addresses.append(address)
         made: list[int] = []
         for key, layout in self._outputs:
-            tensor = values[key] = empty_strided(layout.shape, layout.strides, layout.dtype)
+            tensor = values[key] = self._empty(layout.shape, layout.strides, layout.dtype)
             made.append(tensor.data_ptr())
         self.compiled.run_at(addresses, made)
         for key, layout, source in self._copies:
@@ -193,7 +199,7 @@ def input_layout(key: Key) -> Layout:
     if strided_order(tensor_of(key)) is not None:
         return replace(layout, alignment=layout.dtype.itemsize)
     if memory_order(layout.shape, layout.strides) is None:
-        layout = Layout(layout.shape, tuple(strides_of(layout.shape)), layout.dtype)
+        layout = replace(layout, strides=tuple(strides_of(layout.shape)))
     return layout
 
 
@@ -203,7 +209,7 @@ def result_layout(key: Key, tensor: Tensor) -> Layout:
     if tensor.plain is None:
         return layout
     strides = strides_of(tensor.shape)
-    return Layout(layout.shape, (strides[0], strides[-1], *strides[1:-1]), layout.dtype)
+    return replace(layout, strides=(strides[0], strides[-1], *strides[1:-1]), alignment=ALIGNMENT)
 
 
 def _as_laid_out(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
@@ -218,11 +224,18 @@ def _as_laid_out(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
     return layout.new().copy_(tensor) if tensor.data_ptr() % layout.alignment else tensor
 
 
-def _source(operand: Operand, by_memory: dict[Tensor, Key]) -> Key | torch.Tensor:
+def _source(operand: Operand, by_memory: dict[Tensor, Key], device: torch.device) -> Key | torch.Tensor:
     """Where the elements of a result are that no kernel writes."""
     if isinstance(operand, Tensor):
         return by_memory[operand.memory]
-    return torch.from_numpy(memory_of(operand)).view(TENSORS[dtype_of(operand)])
+    return torch.from_numpy(memory_of(operand)).view(TENSORS[dtype_of(operand)]).to(device)
+
+
+def _empty_on(device: torch.device) -> Any:
+    """A function from shape, strides and element type to new memory on a device."""
+    if device.type == "cpu":
+        return empty_strided
+    return lambda shape, strides, dtype: torch.empty_strided(shape, strides, dtype=dtype, device=device)
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
@@ -255,7 +268,7 @@ class Program:
                     raise
                 except Exception as error:  # noqa: BLE001  # an error of ours must not break the user's model
                     nodes = plan.regions[number].calls
-                    warn_of_failure(nodes, error)
+                    plan.fallbacks.extend(leave_to_pytorch(nodes, error))
                     calls = [*nodes, *calls]
             for node in calls:
                 for each in node.all_input_nodes:

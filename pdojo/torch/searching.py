@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import replace
 
 from pdojo.budget import Budget
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.machines.registry import machine as machine_named
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import PdojoError
@@ -23,9 +21,8 @@ from pdojo.torch.fallbacks import FallbackWarning
 _STRATEGY = "anneal"
 
 
-def search_kernels(kernels: Iterable[KernelOp], threads: int, budget: str, database: Database) -> None:
+def search_kernels(kernels: Iterable[KernelOp], machine: Machine, budget: str, database: Database) -> None:
     """Search for a faster program of each kernel; one that fails is left to the expert pass, with a warning."""
-    machine = replace(machine_named("host"), threads=threads)
     for kernel in kernels:
         try:
             search_kernel(kernel, machine, Budget.parse(budget), database)

@@ -28,7 +28,7 @@ enum {
 const size_t PAGE = 64 << 10, ALIGNMENT = 256;
 const unsigned char POISON = 0xff, CANARY = 0xa5;
 
-struct Block { char *map; size_t mapped; char *start; size_t size; };
+struct Block { char *map; size_t mapped; char *start; size_t size; int device; };
 struct Graph { List<Work> work; };
 struct Stream {
   List<Work> queue;
@@ -36,10 +36,12 @@ struct Stream {
   bool broken = false;
   int mode = 0; /* of the capture */
   const void *thread = nullptr; /* that began it */
+  int device = 0;
 };
 struct Event { double seconds = 0; bool done = false; Stream *stream = nullptr; };
-struct Module { void *library; };
+struct Module { void *library; int device; };
 struct Function {
+  int device;
   Text name;
   void (*call)(long, long, long, void **);
   List<int> sizes;
@@ -56,14 +58,15 @@ int spoiled; /* the error that every call gives */
 List<Block> &blocks = *new List<Block>;
 Handles &streams = *new Handles, &events = *new Handles, &modules = *new Handles, &graphs = *new Handles;
 Handles &functions = *new Handles;
-size_t used;
-Stream &default_stream = *new Stream;
+size_t used[4];
+const int MOST_DEVICES = 4;
+Stream *const default_streams = new Stream[MOST_DEVICES];
 Text &launches = *new Text;
 thread_local void *current_context;
 thread_local int current_device;
 enum { GLOBAL, THREAD_LOCAL, RELAXED };
 thread_local int capture_mode = GLOBAL;
-char context_of_device;
+char contexts[MOST_DEVICES];
 sigjmp_buf escape;
 
 long setting(const char *name, long otherwise) {
@@ -100,7 +103,39 @@ int begin(const char *call) {
   if (spoiled) return spoiled;
   return !strncmp(call, "cu", 2) && !current_context ? INVALID_CONTEXT : OK;
 }
+/* The device on which a call works: that of the current context of CUDA, or HIP's current device. */
+int device_of(const char *call) {
+  return strncmp(call, "cu", 2) ? current_device : current_context ? int((char *)current_context - contexts) : 0;
+}
+
+/* A setting of a device: `major1` is that of the second one. */
+long setting_of(const char *name, int device, long otherwise) {
+  char own[64];
+  snprintf(own, sizeof own, "%s%d", name, device);
+  return setting(own, device ? otherwise : setting(name, otherwise));
+}
+
 #define BEGIN(call) if (int code = begin(call)) return code
+
+/* One thread at a time, which may come again. */
+struct Alone {
+  Alone() {
+    const void *nobody = nullptr;
+    const void *const own = &capture_mode;
+    while (owner != own && !__atomic_compare_exchange_n(&owner, &nobody, own, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+      nobody = nullptr;
+      usleep(20);
+    }
+    ++depth;
+  }
+  ~Alone() {
+    if (!--depth) __atomic_store_n(&owner, static_cast<const void *>(nullptr), __ATOMIC_RELEASE);
+  }
+  static const void *volatile owner;
+  static int depth;
+};
+const void *volatile Alone::owner = nullptr;
+int Alone::depth = 0;
 
 double now() {
   timespec time;
@@ -108,8 +143,10 @@ double now() {
   return time.tv_sec + 1e-9 * time.tv_nsec;
 }
 
-void protect(int allowed) {
-  for (const Block &each : blocks) mprotect(each.map + PAGE, each.mapped - 2 * PAGE, allowed);
+/* Devices have no access to each other's memory. */
+void protect(int device, int allowed) {
+  for (const Block &each : blocks)
+    if (each.device == device) mprotect(each.map + PAGE, each.mapped - 2 * PAGE, allowed);
 }
 
 void on_fault(int) { siglongjmp(escape, 1); }
@@ -127,27 +164,32 @@ int flush(Stream *stream) {
   action.sa_flags = SA_ONSTACK;
   sigaction(SIGSEGV, &action, &old[0]);
   sigaction(SIGBUS, &action, &old[1]);
-  protect(PROT_READ | PROT_WRITE);
+  protect(stream->device, PROT_READ | PROT_WRITE);
   if (sigsetjmp(escape, 1)) {
     spoiled = ILLEGAL_ADDRESS;
     stream->queue.clear();
   }
   for (const Work &work : stream->queue) work();
   stream->queue.clear();
-  protect(PROT_NONE);
+  protect(stream->device, PROT_NONE);
   sigaction(SIGSEGV, &old[0], nullptr);
   sigaction(SIGBUS, &old[1], nullptr);
   sigaltstack(&old_stack, nullptr);
   return spoiled;
 }
 
-Stream *stream_of(void *handle) {
-  if (!handle) return &default_stream;
-  return streams.has(handle) ? static_cast<Stream *>(handle) : nullptr;
+Stream *stream_of(const char *call, void *handle) {
+  const int device = device_of(call);
+  if (!handle) {
+    default_streams[device].device = device;
+    return default_streams + device;
+  }
+  auto *found = static_cast<Stream *>(handle);
+  return streams.has(handle) && found->device == device ? found : nullptr;
 }
 
-int enqueue(void *handle, Work work) {
-  Stream *stream = stream_of(handle);
+int enqueue(const char *call, void *handle, Work work) {
+  Stream *stream = stream_of(call, handle);
   if (!stream) return INVALID_HANDLE;
   if (stream->capturing) stream->capturing->work.push(work);
   else stream->queue.push(work);
@@ -164,7 +206,7 @@ bool is_ours(uint64_t address, size_t size) {
 
 int synchronize(const char *call, void *handle) {
   BEGIN(call);
-  Stream *stream = stream_of(handle);
+  Stream *stream = stream_of(call, handle);
   if (!stream) return INVALID_HANDLE;
   if (stream->capturing) {
     stream->broken = true;
@@ -205,10 +247,11 @@ int allocate(const char *call, uint64_t *address, size_t size) {
   BEGIN(call);
   if (ends_captures()) return CAPTURE_UNSUPPORTED;
   if (!size) return INVALID_VALUE;
-  if (used + size > size_t(setting("memory", 1L << 30))) return OUT_OF_MEMORY;
+  const int device = device_of(call);
+  if (used[device] + size > size_t(setting("memory", 1L << 30))) return OUT_OF_MEMORY;
   const size_t rounded = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   const size_t pages = (rounded + PAGE - 1) / PAGE * PAGE;
-  Block block{nullptr, pages + 2 * PAGE, nullptr, size};
+  Block block{nullptr, pages + 2 * PAGE, nullptr, size, device};
   void *found = mmap(nullptr, block.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (found == MAP_FAILED) return OUT_OF_MEMORY;
   block.map = static_cast<char *>(found);
@@ -218,7 +261,7 @@ int allocate(const char *call, uint64_t *address, size_t size) {
   memset(block.start, POISON, size);
   mprotect(block.map + PAGE, pages, PROT_NONE);
   blocks.push(block);
-  used += size;
+  used[device] += size;
   *address = reinterpret_cast<uint64_t>(block.start);
   return OK;
 }
@@ -226,7 +269,7 @@ int allocate(const char *call, uint64_t *address, size_t size) {
 int release(const char *call, uint64_t address) {
   if (!spoiled) BEGIN(call);
   if (ends_captures()) return CAPTURE_UNSUPPORTED;
-  flush(&default_stream);
+  for (int k = 0; k < MOST_DEVICES; ++k) flush(default_streams + k);
   for (void *each : streams) flush(static_cast<Stream *>(each));
   size_t place = 0;
   while (place < blocks.size() && blocks[place].start != reinterpret_cast<char *>(address)) ++place;
@@ -240,14 +283,14 @@ int release(const char *call, uint64_t address) {
     }
   munmap(block.map, block.mapped);
   blocks.remove(place);
-  used -= block.size;
+  used[block.device] -= block.size;
   return spoiled;
 }
 
 int memory(const char *call, size_t *available, size_t *total) {
   BEGIN(call);
   *total = setting("memory", 1L << 30);
-  *available = *total - used;
+  *available = *total - used[device_of(call)];
   return OK;
 }
 
@@ -268,7 +311,7 @@ int load(const char *call, const char *architecture, void **module, const char *
     fprintf(stderr, "stand-in: %s\n", dlerror());
     return INVALID_IMAGE;
   }
-  *module = new Module{library};
+  *module = new Module{library, device_of(call)};
   modules.push(*module);
   return OK;
 }
@@ -293,7 +336,7 @@ int function(const char *call, void **found, void *module, const char *name) {
   if (!entry || !sizes) return NOT_FOUND;
   int count;
   const int *list = reinterpret_cast<const int *(*)(int *)>(sizes)(&count);
-  auto *made = new Function{name, reinterpret_cast<void (*)(long, long, long, void **)>(entry), {}};
+  auto *made = new Function{static_cast<Module *>(module)->device, name, reinterpret_cast<void (*)(long, long, long, void **)>(entry), {}};
   for (int k = 0; k < count; ++k) made->sizes.push(list[k]);
   functions.push(made);
   *found = made;
@@ -305,6 +348,7 @@ int launch(const char *call, void *handle, const unsigned *grid, const unsigned 
   BEGIN(call);
   if (!functions.has(handle)) return INVALID_HANDLE;
   auto *kernel = static_cast<Function *>(handle);
+  if (kernel->device != device_of(call)) return INVALID_HANDLE;
   const bool is_flat = grid[1] == 1 && grid[2] == 1 && block[1] == 1 && block[2] == 1;
   if (!is_flat || !grid[0] || !block[0] || block[0] > 1024 || grid[0] > 0x7fffffff) return INVALID_VALUE;
   if (long(shared) > kernel->most_shared || long(shared) > most_shared) return INVALID_VALUE;
@@ -327,7 +371,7 @@ int launch(const char *call, void *handle, const unsigned *grid, const unsigned 
   }
   line.append("\n");
   const long blocks_of = grid[0], threads = block[0];
-  return enqueue(stream, [=]() mutable {
+  return enqueue(call, stream, [=]() mutable {
     launches.append(line.zero_terminated());
     List<void *> places;
     for (List<char> &value : values) places.push(value.begin());
@@ -337,9 +381,9 @@ int launch(const char *call, void *handle, const unsigned *grid, const unsigned 
 
 int begin_capture(const char *call, void *handle, int mode) {
   BEGIN(call);
-  Stream *stream = stream_of(handle);
+  Stream *stream = stream_of(call, handle);
   if (!stream) return INVALID_HANDLE;
-  if (stream == &default_stream || stream->capturing) return CAPTURE_UNSUPPORTED;
+  if (!handle || stream->capturing) return CAPTURE_UNSUPPORTED;
   stream->capturing = new Graph;
   stream->broken = false;
   stream->mode = mode;
@@ -349,7 +393,7 @@ int begin_capture(const char *call, void *handle, int mode) {
 
 int end_capture(const char *call, void *handle, void **graph) {
   BEGIN(call);
-  Stream *stream = stream_of(handle);
+  Stream *stream = stream_of(call, handle);
   if (!stream || !stream->capturing) return CAPTURE_UNMATCHED;
   Graph *made = stream->capturing;
   stream->capturing = nullptr;
@@ -365,13 +409,13 @@ int end_capture(const char *call, void *handle, void **graph) {
 int record(const char *call, void *handle, void *stream) {
   BEGIN(call);
   if (!events.has(handle)) return INVALID_HANDLE;
-  Stream *where = stream_of(stream);
+  Stream *where = stream_of(call, stream);
   if (!where) return INVALID_HANDLE;
   if (where->capturing) return CAPTURE_UNSUPPORTED;
   auto *event = static_cast<Event *>(handle);
   event->done = false;
   event->stream = where;
-  return enqueue(stream, [event] {
+  return enqueue(call, stream, [event] {
     event->seconds = now();
     event->done = true;
   });
@@ -435,11 +479,13 @@ API void standin_forget() { launches.clear(); }
 #define BOTH(cuda, hip, parameters, ...)                                                                           \
   API int cuda parameters {                                                                                        \
     const char *call = #cuda;                                                                                      \
+    const Alone alone;                                                                                             \
     (void)call;                                                                                                    \
     __VA_ARGS__                                                                                                      \
   }                                                                                                                \
   API int hip parameters {                                                                                         \
     const char *call = #hip;                                                                                       \
+    const Alone alone;                                                                                             \
     (void)call;                                                                                                    \
     __VA_ARGS__                                                                                                      \
   }
@@ -462,24 +508,28 @@ BOTH(cuMemGetInfo_v2, hipMemGetInfo, (size_t *available, size_t *total), { retur
 BOTH(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync, (uint64_t to, const void *from, size_t size, void *stream), {
   BEGIN(call);
   if (!is_ours(to, size)) return INVALID_VALUE;
-  return enqueue(stream, [=] { memcpy(reinterpret_cast<void *>(to), from, size); });
+  return enqueue(call, stream, [=] { memcpy(reinterpret_cast<void *>(to), from, size); });
 })
 BOTH(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync, (void *to, uint64_t from, size_t size, void *stream), {
   BEGIN(call);
   if (!is_ours(from, size)) return INVALID_VALUE;
-  return enqueue(stream, [=] { memcpy(to, reinterpret_cast<void *>(from), size); });
+  return enqueue(call, stream, [=] { memcpy(to, reinterpret_cast<void *>(from), size); });
 })
 BOTH(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync, (uint64_t to, uint64_t from, size_t size, void *stream), {
   BEGIN(call);
   if (!is_ours(to, size) || !is_ours(from, size)) return INVALID_VALUE;
-  return enqueue(stream, [=] { memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), size); });
+  return enqueue(call, stream, [=] { memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), size); });
 })
 BOTH(cuMemsetD8Async, hipMemsetD8Async, (uint64_t to, unsigned char value, size_t size, void *stream), {
   BEGIN(call);
   if (!is_ours(to, size)) return INVALID_VALUE;
-  return enqueue(stream, [=] { memset(reinterpret_cast<void *>(to), value, size); });
+  return enqueue(call, stream, [=] { memset(reinterpret_cast<void *>(to), value, size); });
 })
-BOTH(cuStreamCreate, hipStreamCreateWithFlags, (void **stream, unsigned), { return make<Stream>(call, streams, stream); })
+BOTH(cuStreamCreate, hipStreamCreateWithFlags, (void **stream, unsigned), {
+  if (int code = make<Stream>(call, streams, stream)) return code;
+  static_cast<Stream *>(*stream)->device = device_of(call);
+  return OK;
+})
 BOTH(cuStreamDestroy_v2, hipStreamDestroy, (void *stream), { return destroy<Stream>(call, streams, stream); })
 BOTH(cuStreamSynchronize, hipStreamSynchronize, (void *stream), { return synchronize(call, stream); })
 BOTH(cuStreamBeginCapture_v2, hipStreamBeginCapture, (void *stream, int mode), { return begin_capture(call, stream, mode); })
@@ -501,7 +551,7 @@ BOTH(cuGraphLaunch, hipGraphLaunch, (void *graph, void *stream), {
   BEGIN(call);
   if (!graphs.has(graph)) return INVALID_HANDLE;
   for (const Work &work : static_cast<Graph *>(graph)->work)
-    if (int code = enqueue(stream, work)) return code;
+    if (int code = enqueue(call, stream, work)) return code;
   return OK;
 })
 BOTH(cuGraphDestroy, hipGraphDestroy, (void *graph), { return destroy<Graph>(call, graphs, graph); })
@@ -524,7 +574,7 @@ BOTH(cuEventElapsedTime, hipEventElapsedTime, (float *milliseconds, void *start,
 })
 
 /* What differs. */
-API int cuDriverGetVersion(int *version) { return *version = 13000, OK; }
+API int cuDriverGetVersion(int *version) { return *version = int(setting("version", 13000)), OK; }
 API int hipRuntimeGetVersion(int *version) { return *version = 60242134, OK; }
 namespace {
 struct Attribute { int number, value; };
@@ -535,9 +585,9 @@ template <size_t N> int attribute_of(const Attribute (&known)[N], int attribute,
   return INVALID_VALUE;
 }
 } /* namespace */
-API int cuDeviceGetAttribute(int *value, int attribute, int) {
+API int cuDeviceGetAttribute(int *value, int attribute, int device) {
   const Attribute known[] = {{1, 1024},      {10, 32}, {16, 132}, {38, 52428800},
-                             {97, 232448}, {75, int(setting("major", 9))}, {76, 0}};
+                             {97, 232448}, {75, int(setting_of("major", device, 9))}, {76, 0}};
   return attribute_of(known, attribute, value);
 }
 API int hipDeviceGetAttribute(int *value, int attribute, int) {
@@ -549,26 +599,34 @@ API int hipGetDevicePropertiesR0600(char *properties, int) {
   strcpy(properties + 1160, setting("major", 9) == 9 ? "gfx942:sramecc+:xnack-" : "gfx1100");
   return OK;
 }
-API int cuDevicePrimaryCtxRetain(void **context, int) { return *context = &context_of_device, OK; }
+API int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = contexts + device, OK; }
 API int cuCtxGetCurrent(void **context) { return *context = current_context, OK; }
 API int cuCtxSetCurrent(void *context) { return current_context = context, OK; }
 API int hipGetDevice(int *found) { return *found = current_device, OK; }
 API int hipSetDevice(int ordinal) { return current_device = ordinal, OK; }
 API int cuFuncSetAttribute(void *handle, int attribute, int value) {
+  const Alone alone;
   BEGIN("cuFuncSetAttribute");
   if (attribute != 8 || !functions.has(handle) || value > 232448) return INVALID_VALUE;
   static_cast<Function *>(handle)->most_shared = value;
   return OK;
 }
-API int cuModuleLoadData(void **module, const char *image) { return load("cuModuleLoadData", "sm_90", module, image); }
+API int cuModuleLoadData(void **module, const char *image) {
+  const Alone alone;
+  char architecture[16];
+  snprintf(architecture, sizeof architecture, "sm_%ld0", setting_of("major", device_of("cu"), 9));
+  return load("cuModuleLoadData", architecture, module, image);
+}
 API int hipModuleLoadData(void **module, const char *image) { return load("hipModuleLoadData", "gfx942", module, image); }
 API int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                        unsigned shared, void *stream, void **parameters, void **) {
+  const Alone alone;
   const unsigned grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
   return launch("cuLaunchKernel", function, grid, block, shared, stream, parameters, 232448);
 }
 API int hipModuleLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                               unsigned bz, unsigned shared, void *stream, void **parameters, void **) {
+  const Alone alone;
   const unsigned grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
   if (functions.has(function)) static_cast<Function *>(function)->most_shared = 65536;
   return launch("hipModuleLaunchKernel", function, grid, block, shared, stream, parameters, 65536);

@@ -26,7 +26,7 @@ from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.vendors import CUDA_VENDOR, HIP_VENDOR
 
 HERE = Path(__file__).parent
-WARPS = {"sm_90": 32, "gfx942": 64}
+WARPS = {"sm_80": 32, "sm_90": 32, "gfx942": 64}
 _ENTRY = re.compile(r'^extern "C" __global__ .*\n(\w+)\(', re.MULTILINE)
 _CALLS = """
 template <size_t... I> struct Numbers {};
@@ -112,7 +112,9 @@ class Standin:
         self._library.standin_count.restype = ctypes.c_long
 
     def set(self, name: str, value: int) -> None:
-        """Change a setting: `devices`, `memory`, `major`, or what a call fails with, by the call's name."""
+        """Change a setting: `devices`, `memory`, `version`, `major` (`major1` is that of the second device), or what a
+        call fails with, by the call's name.
+        """
         self._library.standin_set(name.encode(), ctypes.c_long(value))
 
     def heal(self) -> None:
@@ -137,6 +139,7 @@ class FiberCompiler:
         self, edit: Callable[[str], str] | None = None, resources: Mapping[str, Resources] | None = None
     ) -> None:
         self.spelling = FiberSpelling()
+        self.toolkit = (13, 0)
         self.version = f"fibers {os.stat(Path(__file__)).st_mtime_ns}"
         self.edit = edit
         self.resources = resources or {}

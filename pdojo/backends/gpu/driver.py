@@ -47,6 +47,10 @@ class NoDevice(LoweringError):
     """This computer has no driver, or no device; the message says which is missing."""
 
 
+class OldDriver(NoDevice):
+    """The driver refuses code, and is older than the compiler."""
+
+
 class DriverError(PdojoError):
     """A call of the driver failed; the message names the call, the error, and a remedy."""
 

@@ -6,7 +6,7 @@ import ctypes
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal, NoReturn
 
 from numpy.typing import NDArray
@@ -14,11 +14,20 @@ from numpy.typing import NDArray
 from pdojo.backends.calling.arguments import CallArguments, Outputs, matched
 from pdojo.backends.calling.arrays import AnyArray, Parameter, empty_for, parameters_at, parameters_of
 from pdojo.backends.gpu.device_arrays import addresses_of, facts_of, is_on_device, shapes_of, stream_handle
-from pdojo.backends.gpu.driver import MEMORY_ALIGNMENT, DeviceMemory, GpuContext, PreparedLaunch, Stream, driver_of
+from pdojo.backends.gpu.driver import (
+    MEMORY_ALIGNMENT,
+    DeviceMemory,
+    DriverError,
+    GpuContext,
+    OldDriver,
+    PreparedLaunch,
+    Stream,
+    driver_of,
+)
 from pdojo.backends.gpu.images import Clang, DeviceCompiler, ImageCache, Nvrtc
 from pdojo.backends.gpu.program import DeviceProgram, compile_program
 from pdojo.backends.gpu.sequence import Launched, launch_sequence, roots_of
-from pdojo.backends.gpu.vendors import CUDA_VENDOR, HIP_VENDOR, Vendor
+from pdojo.backends.gpu.vendors import CUDA_VENDOR, HIP_VENDOR, REFUSED_CODE, Vendor
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.indices import check_indices
 from pdojo.dialect.machines.machine import Machine
@@ -50,16 +59,8 @@ class DeviceCall:
         self.workspace = workspace
         self.addresses, self.sizes = addresses, sizes
         self._gpu = kernel.gpu
-        self._launches: list[PreparedLaunch] = []
-        for number, blocks, values in kernel.sequence(sizes):
-            entry = program.entries[number]
-            arguments: list[Any] = [ctypes.c_void_p(addresses[k]) for k in entry.arrays]
-            if entry.has_workspace:
-                assert workspace is not None
-                arguments.append(ctypes.c_void_p(workspace.address))
-            arguments += [ctypes.c_int64(size) for size in sizes.values()]
-            arguments += [ctypes.c_int(value) for value in values]
-            self._launches.append(PreparedLaunch(kernel.functions[number], blocks, entry.threads, arguments))
+        place = ctypes.c_void_p(None if workspace is None else workspace.address)
+        self._launches = kernel.launches([*map(ctypes.c_void_p, addresses)], place, sizes)
 
     def __call__(self, stream: int) -> None:
         """Launch asynchronously in a stream. Raises DriverError."""
@@ -103,11 +104,11 @@ class GpuKernel:
     def __post_init__(self) -> None:
         module = self.gpu.module(self.program.image.data)
         self.functions = [module.function(e.name, e.shared_bytes) for e in self.program.entries]
-        self._stream: Stream = self.gpu.stream()
         self._names = [p.name for p in self.parameters]
         self._sizes = (*self.nest.sizes.values(),)
         self._extents = {p.name: p.extents for p in self.parameters}
-        self._checked = [k for k, p in enumerate(self.parameters) if p.indices and p.indices.outside.is_checked]
+        self.checked = [k for k, p in enumerate(self.parameters) if p.indices and p.indices.outside.is_checked]
+        """The positions of arrays of indices that calls check, for which they wait."""
         self._returned = [k for k, p in enumerate(self.parameters) if p.intent is Intent.OUT]
         # Copies on the device are aligned, whatever the alignment of host arrays.
         self._on_host = tuple(replace(p, alignment=1) for p in self.parameters)
@@ -160,7 +161,7 @@ class GpuKernel:
         sizes = dict(zip(self.nest.sizes, given.sizes, strict=True))
         call = DeviceCall(self, addresses, sizes)
         rows = list(zip(self.parameters, views, memory, offsets, strict=True))
-        stream = self._stream.handle
+        stream = self._own_stream.handle
 
         def run() -> None:
             for parameter, view in zip(self.parameters, views, strict=True):
@@ -177,13 +178,34 @@ class GpuKernel:
 
         return run
 
-    def prepare(self, addresses: Sequence[int], workspace: DeviceMemory | None = None) -> DeviceCall:
+    def prepare(
+        self,
+        addresses: Sequence[int],
+        workspace: DeviceMemory | None = None,
+        sizes: Mapping[str, int] | None = None,
+    ) -> DeviceCall:
         """A call on arrays at unchecked device addresses, in the order of the interface.
 
-        All sizes are the greatest. `workspace` may be shared with calls that do not run at the same time; None
-        allocates a new one.
+        `sizes` has the values of all sizes; with None all are the greatest. `workspace` may be shared with calls that
+        do not run at the same time; None allocates a new one.
         """
-        return DeviceCall(self, addresses, {name: size.high for name, size in self.nest.sizes.items()}, workspace)
+        greatest = {name: size.high for name, size in self.nest.sizes.items()}
+        return DeviceCall(self, addresses, greatest if sizes is None else sizes, workspace)
+
+    def launches(
+        self, arrays: Sequence[ctypes.c_void_p], workspace: ctypes.c_void_p, sizes: Mapping[str, int]
+    ) -> list[PreparedLaunch]:
+        """The launches of a call for values of all sizes; they read the addresses of arrays when they run."""
+        found: list[PreparedLaunch] = []
+        for number, blocks, values in self.sequence(sizes):
+            entry = self.program.entries[number]
+            arguments: list[Any] = [arrays[k] for k in entry.arrays]
+            if entry.has_workspace:
+                arguments.append(workspace)
+            arguments += [ctypes.c_int64(size) for size in sizes.values()]
+            arguments += [ctypes.c_int(value) for value in values]
+            found.append(PreparedLaunch(self.functions[number], blocks, entry.threads, arguments))
+        return found
 
     def sequence(self, sizes: Mapping[str, int]) -> tuple[Launched, ...]:
         """The launches of a call for values of all sizes."""
@@ -211,12 +233,17 @@ class GpuKernel:
 
     def _check_indices(self, call: DeviceCall, stream: int) -> None:
         """Raise IndexOutOfRange for an index on the device that the kernel refuses."""
-        for k in self._checked:
+        for k in self.checked:
             (parameter,), indices = parameters_at([self.parameters[k]], call.sizes), self.parameters[k].indices
             assert indices is not None
             given = empty_for(parameter)
             self.gpu.read(call.addresses[k], given, stream)
             check_indices(self.name, indices, given, call.sizes)
+
+    @cached_property
+    def _own_stream(self) -> Stream:
+        """The stream of calls on host arrays."""
+        return self.gpu.stream()
 
     def _workspace(self, stream: int) -> DeviceMemory | None:
         size = self.program.workspace_bytes
@@ -257,12 +284,29 @@ class GpuCompiler:
         """Compile a kernel; needs no device. Raises MissingTool, LoweringError."""
         return compile_program(kernel, machine or known_machine(self.machine), self.compiler, self.cache or _cache())
 
-    def load(self, kernel: KernelOp, program: DeviceProgram) -> GpuKernel:
-        """Load a kernel's compiled code on the device. Raises NoDevice, LoweringError, DriverError."""
-        gpu = self.gpu()
+    def load(self, kernel: KernelOp, program: DeviceProgram, gpu: GpuContext | None = None) -> GpuKernel:
+        """Load a kernel's compiled code on a device, the first one if `gpu` is None.
+
+        Raises NoDevice, LoweringError, DriverError, OldDriver if the driver is older than the compiler.
+        """
+        gpu = gpu or self.gpu()
         check_architecture(gpu, program.processor)
         nest = nest_of(kernel)
-        return GpuKernel(kernel.sym_name.data, parameters_of(nest), program, gpu, nest)
+        try:
+            return GpuKernel(kernel.sym_name.data, parameters_of(nest), program, gpu, nest)
+        except DriverError as error:
+            self._check_age(gpu, error)
+            raise
+
+    def _check_age(self, gpu: GpuContext, error: DriverError) -> None:
+        """Raise OldDriver if a driver refuses code because it is older than the compiler."""
+        toolkit, known = self.compiler.toolkit, gpu.driver.version
+        if error.code in REFUSED_CODE and toolkit is not None and tuple(map(int, known.split("."))) < toolkit:
+            newest = ".".join(map(str, toolkit))
+            raise OldDriver(
+                f"the driver of {gpu.info.name} is for {self.vendor.name} {known}, and kernels are compiled for "
+                f"{newest}: update the driver, or install an older compiler (pip install nvidia-cuda-nvrtc=={known}.*)"
+            ) from error
 
     def gpu(self) -> GpuContext:
         """The first device. Raises NoDevice if there is none."""

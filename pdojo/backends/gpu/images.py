@@ -51,6 +51,11 @@ class DeviceCompiler(Protocol):
         """All facts that determine images, in addition to text and processor. Raises MissingTool."""
         ...
 
+    @property
+    def toolkit(self) -> tuple[int, int] | None:
+        """The version of CUDA that images are for; None if drivers do not tell theirs in such numbers."""
+        ...
+
     def compile(self, text: str, processor: str) -> Image:
         """Compile a text. Raises MissingTool if the compiler is not installed, LoweringError if it rejects the text."""
         ...
@@ -66,6 +71,11 @@ class Nvrtc:
         """The version of NVRTC, and the options."""
         return f"{nvrtc.version()}: {' '.join(nvrtc.OPTIONS)}"
 
+    @property
+    def toolkit(self) -> tuple[int, int]:
+        """The version of NVRTC."""
+        return nvrtc.toolkit()
+
     def compile(self, text: str, processor: str) -> Image:
         """A cubin."""
         compiled = nvrtc.compile_cuda(text, processor=processor)
@@ -76,6 +86,7 @@ class Clang:
     """HIP C++ by clang."""
 
     spelling = HipSpelling()
+    toolkit = None
 
     @property
     def version(self) -> str:

@@ -97,9 +97,16 @@ def compile_cuda(text: str, *, processor: str = "sm_90") -> CudaImage:
 
 
 @cache
+def toolkit() -> tuple[int, int]:
+    """The version of CUDA that NVRTC belongs to. Raises MissingTool if it is not installed."""
+    major, minor = _call(_bindings().nvrtcVersion(), 2)
+    return major, minor
+
+
+@cache
 def version() -> str:
     """The version of NVRTC. Raises MissingTool if it is not installed."""
-    major, minor = _call(_bindings().nvrtcVersion(), 2)
+    major, minor = toolkit()
     try:
         # The library does not report its build number.
         return f"NVRTC {major}.{minor} ({installed('nvidia-cuda-nvrtc')})"

@@ -155,6 +155,8 @@ CAPTURE_RELAXED = 2
 
 OUT_OF_MEMORY, NO_DEVICE = 2, 100
 """Error numbers, equal for both vendors like the following ones."""
+REFUSED_CODE = frozenset((200, 209, 218, 222))
+"""Errors of a driver that cannot load code: of an unknown form, for another processor, from a newer compiler."""
 FATAL = frozenset((214, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719))
 """Errors after which every call of the process fails: memory errors (ECC), invalid addresses and instructions."""
 REMEDIES: Mapping[int, str] = {

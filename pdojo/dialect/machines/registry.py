@@ -75,6 +75,12 @@ def introduce(described: Machine) -> None:
         _introduced[described.name] = described
 
 
+def machines_of(backend: str) -> list[Machine]:
+    """The machines of a backend: those of the command line in this process first, then all others."""
+    names = [name for name in machines() if name not in _introduced]
+    return [each for each in (*_introduced.values(), *map(known_machine, names)) if each.backend == backend]
+
+
 def host() -> Machine:
     """The processor of this computer."""
     return detect()

@@ -98,7 +98,7 @@ def test_what_determines_the_code_is_in_the_key(monkeypatch: pytest.MonkeyPatch)
     ]
     keys = {request().key, *(each.key for each in others)}
     assert len(keys) == 1 + len(others)
-    monkeypatch.setattr(compiling, "_versions", lambda: ["another version"])
+    monkeypatch.setattr(compiling, "versions", lambda: ["another version"])
     assert request().key not in keys
 
 
