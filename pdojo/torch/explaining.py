@@ -235,6 +235,11 @@ class RecordedGraph(CompiledGraph):
         self.arguments = tuple(arguments)
         return super().__call__(arguments)
 
+    def wait(self) -> None:
+        """Wait for the device of the kernels."""
+        if self.place is not None:
+            self.place.wait()
+
 
 def _graph_part(graph: RecordedGraph) -> GraphPart:
     program = next((each for each in graph.programs.values() if each is not None), None)
@@ -242,18 +247,21 @@ def _graph_part(graph: RecordedGraph) -> GraphPart:
         calls = [node for node in graph.module.graph.nodes if node.op == "call_function"]
         parts = tuple(TorchPart(str(node.target), "pdojo failed", (), 0.0) for node in calls)
         return GraphPart(parts, 0.0, _eager(graph))
-    return replace(_Profile(program, graph.arguments).part(), eager=_eager(graph), closed=graph.closed)
+    return replace(_Profile(program, graph.arguments, graph.wait).part(), eager=_eager(graph), closed=graph.closed)
 
 
 def _eager(graph: RecordedGraph) -> float:
     """The median time in which PyTorch runs a graph."""
     with torch.no_grad():
-        return median(_timed(lambda: graph.module(*graph.arguments)) for _ in range(_ROUNDS))
+        return median(_timed(lambda: graph.module(*graph.arguments), graph.wait) for _ in range(_ROUNDS))
 
 
-def _timed(call: Callable[[], object]) -> float:
+def _timed(call: Callable[[], object], wait: Callable[[], None]) -> float:
+    """The seconds of a call, until the device has done its work."""
+    wait()
     start = perf_counter()
     call()
+    wait()
     return perf_counter() - start
 
 
@@ -263,13 +271,14 @@ class _Profile:
 
     program: Program
     arguments: Sequence[Any]
+    wait: Callable[[], None]
     calls: dict[RegionStep, list[KernelCall]] = field(default_factory=dict[RegionStep, "list[KernelCall]"])
     times: dict[object, list[float]] = field(default_factory=dict[object, "list[float]"])
 
     def part(self) -> GraphPart:
         """The program with the times of some calls."""
         with torch.no_grad():
-            whole = [_timed(lambda: self.program(list(self.arguments))) for _ in range(_ROUNDS)]
+            whole = [_timed(lambda: self.program(list(self.arguments)), self.wait) for _ in range(_ROUNDS)]
             for _ in range(_ROUNDS):
                 values = self.program.environment(self.arguments)
                 for step in self.program.plain_steps:
@@ -296,13 +305,13 @@ class _Profile:
 
     def _run(self, step: RegionStep | TorchStep, values: Environment) -> None:
         if isinstance(step, TorchStep):
-            self.times.setdefault(step, []).append(_timed(lambda: step(values)))
+            self.times.setdefault(step, []).append(_timed(lambda: step(values), self.wait))
             return
         memory = given_memory(step, values)
         if step not in self.calls:
             self.calls[step] = kernel_calls(step)
         for call in self.calls[step]:
-            self.times.setdefault(id(call), []).append(_timed(call.bind(memory)))
+            self.times.setdefault(id(call), []).append(_timed(call.bind(memory), self.wait))
         step(values)
 
     def _kernel(self, call: KernelCall) -> KernelPart:

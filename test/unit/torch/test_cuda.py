@@ -14,7 +14,7 @@ from standin.torch_cuda import outcomes
 pytestmark = standin_gpu.NEEDS
 
 FOLDER = Path(__file__).parent / "cuda"
-MODULES = ("kernels", "calls", "failures")
+MODULES = ("kernels", "calls", "failures", "models")
 CASES = [
     (m, n) for m in MODULES for n in re.findall(r"^def (case_\w+)", (FOLDER / f"{m}.py").read_text(), re.MULTILINE)
 ]

@@ -176,9 +176,12 @@ def case_kernels_are_searched_on_the_device(device: Device) -> None:
     assert kernels(device)
 
 
-def case_times_are_explained(_: Device) -> None:
+def case_times_are_explained(device: Device) -> None:
+    kernels(device)
     with torch.no_grad():
         found = explain(two_kernels().to(CUDA), torch.randn(32, 64).to(CUDA))
     assert not found.fallbacks
     assert len(found.kernels) > 1
-    assert all(part.seconds > 0 for part in found.kernels)
+    # By fibers, a kernel that has run takes more than its launch.
+    assert all(part.seconds > 1e-4 for part in found.kernels)
+    assert kernels(device)
