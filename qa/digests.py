@@ -32,13 +32,13 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError
 from pdojo.kernels import kernel_names, workload
+from pdojo.kernels.random_kernels import features_for, random_text
 from pdojo.names import EXPERT_PASSES
 from pdojo.passes.scheduled_kernel import make_moves
 from pdojo.search.contract.candidates import choices
 from pdojo.transforms.game import Game
 from pdojo.transforms.legality.judge import Legality
 from pdojo.transforms.legality.trials import rehearse
-from qa.random_kernels import features_for, random_text
 from qa.sizes import small_kernel
 
 TUNED = ("x86-64-avx512", "aarch64-neon", "snitch")

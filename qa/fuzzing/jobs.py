@@ -20,7 +20,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError, PdojoError
 from qa.fuzzing.kernels import source
-from qa.random_kernels.coverage import features_of
+from qa.kernel_coverage import features_of
 from qa.shrink import lit_test, shrunk
 from qa.traces import check_trace, draw_trace, shrunk_trace, trace_lit_test
 from qa.walks import Announce, Check, Counts, FailedWalk, Failure, walk

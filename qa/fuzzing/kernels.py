@@ -13,7 +13,7 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 from pdojo.kernels import kernel_names
-from qa.random_kernels import CPU, features_for, random_text
+from pdojo.kernels.random_kernels import CPU, features_for, random_text
 from qa.sizes import small_kernel
 
 Source: TypeAlias = Callable[[int, Random, str], KernelOp]

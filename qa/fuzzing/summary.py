@@ -11,7 +11,7 @@ from rich.table import Table
 
 from pdojo.transforms.move import Move
 from qa.fuzzing.jobs import Found, FuzzPlan, Report
-from qa.random_kernels.coverage import TABLE_2
+from qa.kernel_coverage import TABLE_2
 from qa.walks import Counts
 
 TRACES = ("traces", "replayed", "edited", "kept", "skipped", "executed")

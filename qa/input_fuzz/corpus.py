@@ -15,9 +15,9 @@ from pdojo.dialect.machines import shipped_machines
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_module, parse_notation
 from pdojo.kernels import kernel_names
+from pdojo.kernels.random_kernels import features_for, random_text
 from pdojo.transforms.apply import apply, legal_moves
 from pdojo.transforms.game import Game
-from qa.random_kernels import features_for, random_text
 from qa.walks import Counts, draw
 
 MACHINES = ("toy", "toy-gpu", "toy-snitch", "x86-64-avx512", "snitch")

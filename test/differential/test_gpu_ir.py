@@ -29,7 +29,7 @@ from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.semantics.rounding import CARRIERS, from_interface, to_interface
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
-from qa.random_kernels import features_for, random_text
+from pdojo.kernels.random_kernels import features_for, random_text
 
 GPU_KERNELS = {path.stem: path.read_text() for path in sorted((Path(__file__).parent / "gpu_kernels").iterdir())}
 """Small kernels by what is special about them."""

@@ -21,8 +21,8 @@ from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError, NotationError
 from pdojo.kernels import Workload, kernel_names, workload
+from pdojo.kernels.random_kernels import features_for, random_text
 from pdojo.transforms.game import Game
-from qa.random_kernels import features_for, random_text
 from qa.walks import Counts, draw
 from sample import SAMPLE
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
-from qa.random_kernels import Choices, Features, drawn_text
+from pdojo.kernels.random_kernels import Choices, Features, drawn_text
 
 __all__ = ["Features", "kernel_texts", "kernels"]
 

@@ -8,11 +8,11 @@ import pytest
 
 from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import workload
+from pdojo.kernels.random_kernels import random_kernels
 from pdojo.transforms.game import Game
 from pdojo.transforms.legality.judge import Legality
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation
-from qa.random_kernels import random_kernels
 from qa.shrink import lit_test, shrunk
 from qa.sizes import with_random_sizes
 from qa.walks import FailedWalk, Referee, play

@@ -10,7 +10,7 @@ import pytest
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
-from qa.random_kernels import CPU, Features, random_text
+from pdojo.kernels.random_kernels import CPU, Features, random_text
 from qa.shrink import lit_test, shrunk
 from qa.walks import Counts, FailedWalk, walk
 

@@ -17,6 +17,7 @@ from pdojo.dialect.rules.conditions import conditions_of
 from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
+from pdojo.kernels.random_kernels import features_for, random_text
 from pdojo.transforms.apply import apply
 from pdojo.transforms.game import Game, Skipped
 from pdojo.transforms.move import Move
@@ -26,8 +27,7 @@ from qa.fuzz import fuzzer_for, main
 from qa.fuzzing.jobs import Found, FuzzPlan, run
 from qa.fuzzing.summary import Totals
 from qa.inverses import lost_on_the_way_back
-from qa.random_kernels import features_for, random_text
-from qa.random_kernels.coverage import TABLE_2, features_of
+from qa.kernel_coverage import TABLE_2, features_of
 
 
 def found(plan: FuzzPlan, numbers: int) -> list[Found]:

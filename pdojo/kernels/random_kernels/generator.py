@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from math import prod
 
 from pdojo.dialect.functions import ACCUMULATIONS, accumulation_function, is_float
-from qa.random_kernels.nests import Nests
-from qa.random_kernels.parts import Array, Axis, Loops
+from pdojo.kernels.random_kernels.nests import Nests
+from pdojo.kernels.random_kernels.parts import Array, Axis, Loops
 
 
 class Generator(Nests):

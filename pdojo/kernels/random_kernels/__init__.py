@@ -15,8 +15,8 @@ from random import Random
 
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
-from qa.random_kernels.generator import Generator
-from qa.random_kernels.parts import CPU, Choices, Features, features_for
+from pdojo.kernels.random_kernels.generator import Generator
+from pdojo.kernels.random_kernels.parts import CPU, Choices, Features, features_for
 
 __all__ = ["CPU", "Choices", "Features", "drawn_text", "features_for", "random_kernels", "random_text"]
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from pdojo.dialect.functions import cast_between, is_float
 from pdojo.dialect.notation.spelling import CALLS, INFIX
+from pdojo.kernels.random_kernels.parts import Array, Axis, Choices, Features
 from pdojo.math.functions import FUNCTIONS, Signature
-from qa.random_kernels.parts import Array, Axis, Choices, Features
 
 
 class Values:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from qa.random_kernels.parts import INSTANCES, Array, Axis, Choices, Features, Loops
-from qa.random_kernels.values import Values
+from pdojo.kernels.random_kernels.parts import INSTANCES, Array, Axis, Choices, Features, Loops
+from pdojo.kernels.random_kernels.values import Values
 
 
 class Nests(Values):
