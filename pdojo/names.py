@@ -11,6 +11,10 @@ STRATEGIES = ("sample", "anneal", "evolve", "elites", "model")
 """Names of the strategies of `pdojo.search.strategies`; entry points add others."""
 NEIGHBOURHOODS = ("edges", "mutate", "heuristic")
 """Names of the neighbourhoods."""
+UNIFORM = "uniform"
+"""The word for proposals without a model."""
+LEARNED = "learned:"
+"""The prefix of a file with a proposal model."""
 EVALUATORS = ("runtime", "analytical", "cycles")
 """Names of the evaluators of all targets."""
 

@@ -11,12 +11,13 @@ from pdojo.api.programs import KernelLike, machine_for, named
 from pdojo.budget import EVALUATIONS, Budget
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError, did_you_mean
-from pdojo.names import NEIGHBOURHOODS, STRATEGIES, strategy_names
+from pdojo.names import NEIGHBOURHOODS, STRATEGIES, UNIFORM, strategy_names
 from pdojo.passes.scheduled_kernel import assume_alignment, make_moves
 from pdojo.passes.task import TuningTask
 from pdojo.search.contract.strategy import check_proposers
 from pdojo.search.database import Database
 from pdojo.search.evaluators.named import check_runs_here, evaluator_for
+from pdojo.search.neighbourhoods import check_proposals
 from pdojo.search.strategies import strategy
 from pdojo.search.tuning.result import TuneResult
 from pdojo.search.tuning.run import SearchConfig, usual_neighbourhood
@@ -34,6 +35,7 @@ def tune(
     trace: Trace | str | Path | None = None,
     search: str | None = None,
     neighbourhood: str | None = None,
+    proposals: str | None = None,
     evaluations: int | None = None,
     seconds: float | None = None,
     evaluator: str | None = None,
@@ -61,7 +63,8 @@ def tune(
     `search` is a strategy: `sample`, `anneal`, `evolve`, `elites`, `model`, `perfllm`, or another package's; None
     is no search. `agent` has options of the strategy by name, as `perfllm` has hyper-parameters (docs/perfllm.md);
     None is the defaults. `neighbourhood` determines the neighbours of a program: `edges`, `mutate` or `heuristic`;
-    None is the machine's default. The search ends after so many `evaluations` or `seconds`; 1000 evaluations if
+    None is the machine's default, or `mutate` for learned `proposals`, which are `learned:FILE`; None is `uniform`. The
+    search ends after so many `evaluations` or `seconds`; 1000 evaluations if
     neither is given. `evaluator` determines costs: `runtime`, `analytical` or `cycles`; None is the machine's
     default. `start` is the program that the search starts from: the `plain` kernel, or the result of the `pass`;
     None is `pass`. `seed` seeds the search and the random inputs; None continues the last such run in the database.
@@ -98,6 +101,7 @@ def tune(
         raise UsageError(f"a seed is a number from 0 to 2^62, not {seed}")
     options = {
         "neighbourhood": neighbourhood,
+        "proposals": proposals,
         "evaluations": evaluations,
         "seconds": seconds,
         "evaluator": evaluator,
@@ -110,12 +114,13 @@ def tune(
         raise UsageError(f"{given} belongs to a search; say which one with search={STRATEGIES[0]!r}")
     plan = None
     if search is not None:
-        _check_search(search, neighbourhood, start, trace, seed, agent, proposers, fresh=fresh)
+        _check_search(search, neighbourhood, proposals, start, trace, seed, agent, proposers, fresh=fresh)
         budget = Budget(EVALUATIONS) if evaluations is None and seconds is None else Budget(evaluations, seconds)
         chosen = evaluator_for(described, evaluator)
         check_runs_here(chosen, described)
-        near = neighbourhood or usual_neighbourhood(described)
-        plan = SearchConfig(search, near, budget, chosen, start or "pass", seed, fresh, agent, proposers)
+        drawn = proposals or UNIFORM
+        near = neighbourhood or usual_neighbourhood(described, drawn)
+        plan = SearchConfig(search, near, budget, chosen, start or "pass", seed, fresh, agent, proposers, drawn)
     known = Trace.load(trace) if isinstance(trace, str | Path) else trace
     begun = make_moves(assume_alignment(found.kernel, align, known), described, None, known)
     return tune_task(
@@ -132,6 +137,7 @@ def tune(
 def _check_search(
     search: str,
     neighbourhood: str | None,
+    proposals: str | None,
     start: str | None,
     trace: object,
     seed: int | None,
@@ -145,6 +151,7 @@ def _check_search(
         raise UsageError(f"unknown strategy '{search}'; {did_you_mean(search, strategy_names())}")
     if neighbourhood is not None and neighbourhood not in NEIGHBOURHOODS:
         raise UsageError(f"unknown neighbourhood '{neighbourhood}'; {did_you_mean(neighbourhood, NEIGHBOURHOODS)}")
+    check_proposals(proposals or UNIFORM, neighbourhood)
     if start not in (None, "pass", "plain"):
         raise UsageError(f"a search starts from 'pass' or 'plain', not '{start}'")
     if start == "plain" and trace is not None:

@@ -18,6 +18,7 @@ from pdojo.perfllm.screening import Screen
 from pdojo.perfllm.settings import Settings
 from pdojo.search.environment.actions import Action, action_of_move, actions_of
 from pdojo.search.environment.rules import Rules
+from pdojo.search.neighbourhoods.mutate import Mutate
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 
@@ -87,17 +88,18 @@ class Agent:
         shown: Move | None = None,
         mates: Sequence[Sequence[Move]] = (),
         again: int | None = None,
+        near: Mutate | None = None,
     ) -> Moment:
         """Draw the offers of a state, and encode them.
 
         `shown` is a move that is always offered. `mates` are traces whose moves edits may use. `again` repeats an
-        earlier look at the same state with the same mates.
+        earlier look at the same state with the same mates. Moves are drawn as by `near`; None is uniformly.
         """
         if again is None:
             self._looks += 1
         number = self._looks if again is None else again
         random = Random(f"{self._seed} {number}")
-        drawn = actions_of(game, self._rules, random, mates)
+        drawn = actions_of(game, self._rules, random, mates, near)
         vectors = self._encoded(drawn)
         if self._screen is not None:
             drawn = self._screen.kept(drawn, vectors, self.settings.successors, random)

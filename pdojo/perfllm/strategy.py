@@ -27,6 +27,7 @@ from pdojo.search.contract.neighbourhood import Neighbourhood
 from pdojo.search.contract.node import Node, Proposal
 from pdojo.search.contract.strategy import StrategyKind, StrategyOptions
 from pdojo.search.neighbourhoods.lengths import lengths
+from pdojo.search.neighbourhoods.mutate import Mutate
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 
@@ -48,13 +49,17 @@ class _Menu:
     """Traces whose moves the state's edits may take."""
     look: int
     """Number of the look that drew the offers."""
+    evaluations: int
+    """Number of the latest evaluation before that look."""
     visit: Visit
     moment: Moment | None
     """The offers as drawn; None after a restore, until they are drawn again."""
 
 
 class PerfLLM:
-    """Q-learning over programs; each proposal is the next move of an episode, regardless of the neighbourhood.
+    """Q-learning over programs; each proposal is the next move of an episode.
+
+    The neighbourhood is ignored, except for the learned proposals of `mutate`, which then draw the offers.
 
     The reward of a move is c / T: T is the cost afterwards, c the cost of the search's root.
     """
@@ -85,6 +90,7 @@ class PerfLLM:
     def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
         """Begin the first episode at the root."""
         self._root = root
+        self._near = neighbourhood if isinstance(neighbourhood, Mutate) else None
         reader = encoder(self.agent_settings.encoder, root.game.machine)
         self._agent = Agent(self.agent_settings, reader, random, self._policy, self._screen)
         self._shown = deque(_moves_of_pass(root.game) if self.agent_settings.demonstrations else ())
@@ -105,7 +111,7 @@ class PerfLLM:
         self._menus: dict[str, _Menu] = {}
         """The offers of some states, keyed by fingerprint, the latest last; only with `fresh`."""
         self._asked: int | None = None
-        self._latest = root.number
+        self._latest = self._looked = root.number
         self._begin()
 
     def ask(self) -> Proposal | None:
@@ -156,15 +162,24 @@ class PerfLLM:
             mates = [one.path[-1].moves for one in self._archive.drawn(MATES, self._random)]
             moment = self._look(node.game, mates)
         else:
-            mates = menu.mates
-            moment = menu.moment or self._look(node.game, mates, menu.look)
-        self._menus[node.fingerprint] = _Menu(node.moves, mates, moment.look, moment.visit, moment)
+            mates, self._looked = menu.mates, menu.evaluations
+            moment = menu.moment or self._look(node.game, mates, menu.look, menu.evaluations)
+        self._menus[node.fingerprint] = _Menu(node.moves, mates, moment.look, self._looked, moment.visit, moment)
         if len(self._menus) > 1 + self.agent_settings.elites:
             del self._menus[next(iter(self._menus))]
         return moment
 
-    def _look(self, game: Game, mates: Sequence[Sequence[Move]] = (), again: int | None = None) -> Moment:
-        return self._agent.look(game, shown=self._shown[0] if self._shown else None, mates=mates, again=again)
+    def _look(
+        self,
+        game: Game,
+        mates: Sequence[Sequence[Move]] = (),
+        again: int | None = None,
+        evaluations: int | None = None,
+    ) -> Moment:
+        self._looked = self._latest if evaluations is None else evaluations
+        near = None if self._near is None else self._near.after(self._looked)
+        shown = self._shown[0] if self._shown else None
+        return self._agent.look(game, shown=shown, mates=mates, again=again, near=near)
 
     def tell(self, node: Node) -> None:
         """Learn from the cost of the program, and continue from it."""
@@ -204,6 +219,7 @@ class PerfLLM:
             "waited": self._archive.waited,
             "menus": [_stored_menu(menu) for menu in self._menus.values()],
             "look": self._moment.look,
+            "looked": self._looked,
             "shown": [str(move) for move in self._shown],
         }
         return dump(state)
@@ -227,7 +243,7 @@ class PerfLLM:
         self._node = self._path[-1]
         menu = self._menus.get(self._node.fingerprint)
         mates = menu.mates if menu is not None and menu.look == state["look"] else ()
-        self._moment = self._look(self._node.game, mates, state["look"])
+        self._moment = self._look(self._node.game, mates, state["look"], state["looked"])
 
     def _reward(self, node: Node) -> float:
         return 0.0 if node.cost == inf else self._scale / max(node.cost, 1e-300)
@@ -253,10 +269,10 @@ _PATH = ListSchema((ListSchema((COUNT,), str),), ListSchema((COUNT,), str))
 """Schema of a path with at least one node."""
 _ELITES = [ListSchema((float, *_PATH.head), _PATH.rest)]
 _SCHEMA: Mapping[str, Schema] = {
-    **dict.fromkeys(("episodes", "made", "latest", "waited", "look"), COUNT),
+    **dict.fromkeys(("episodes", "made", "latest", "waited", "look", "looked"), COUNT),
     **dict.fromkeys(("elites", "champions"), _ELITES),
     "path": _PATH,
-    "menus": [ListSchema((COUNT, str, [str], [str]), [str])],
+    "menus": [ListSchema((COUNT, COUNT, str, [str], [str]), [str])],
     "shown": [str],
 }
 """Schema of the saved state, without the agent's."""
@@ -276,13 +292,13 @@ def _stored(node: Node) -> list[Any]:
 
 def _stored_menu(menu: _Menu) -> list[Any]:
     traces = ([str(move) for move in moves] for moves in (menu.moves, *menu.mates))
-    return [menu.look, menu.visit.state, list(menu.visit.offers), *traces]
+    return [menu.look, menu.evaluations, menu.visit.state, list(menu.visit.offers), *traces]
 
 
 def _restored_menu(stored: Sequence[Any]) -> _Menu:
-    look, state, offers, *traces = stored
+    look, evaluations, state, offers, *traces = stored
     moves, *mates = (tuple(map(Move.parse, trace)) for trace in traces)
-    return _Menu(moves, mates, look, Visit(state, tuple(offers)), None)
+    return _Menu(moves, mates, look, evaluations, Visit(state, tuple(offers)), None)
 
 
 def _stored_elite(elite: ArchivedPath[Node]) -> list[Any]:

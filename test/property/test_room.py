@@ -14,7 +14,7 @@ from pdojo.dialect.rules.capacity import load_of
 from pdojo.errors import IllegalMove
 from pdojo.kernels import workload
 from pdojo.search.contract.candidates import choices
-from pdojo.search.neighbourhoods.random_moves import draw_family
+from pdojo.search.neighbourhoods.drawing import UNIFORM, each_legal
 from pdojo.transforms.apply import legal
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
@@ -43,9 +43,9 @@ def test_listed_moves_fit(kernel: str, spare: int) -> None:
                     made += 1
                 except IllegalMove as error:
                     refused[f"{choice.move}: {error}"] += 1
-        following = draw_family(state.program, random)
+        following = next(each_legal(UNIFORM, state.program, (), random), None)
         assert following is not None
-        state.apply(following)
+        state.apply(following.move)
     assert not refused
     assert made > 30
 

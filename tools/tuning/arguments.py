@@ -9,7 +9,7 @@ from pdojo_tools.command import Arguments, add_align, add_json, add_machine, pos
 
 from pdojo.budget import EVALUATIONS, Budget
 from pdojo.errors import UsageError, did_you_mean
-from pdojo.names import EVALUATORS, EXPERT_PASSES, NEIGHBOURHOODS, strategy_names
+from pdojo.names import EVALUATORS, EXPERT_PASSES, NEIGHBOURHOODS, UNIFORM, strategy_names
 
 DESCRIPTION = """Tune kernels by an expert pass and by search, verify them, and measure the speed-up.
 
@@ -28,7 +28,7 @@ COMPARED_BUDGET = 250
 SEEDS = 5
 NONE = "none"
 """The word for no search."""
-_OF_SEARCH = ("neighbourhood", "budget", "evaluator", "agent", "start", "proposers", "ray")
+_OF_SEARCH = ("neighbourhood", "proposals", "budget", "evaluator", "agent", "start", "proposers", "ray")
 """Options that need a search."""
 
 
@@ -47,7 +47,11 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
         _check_tuning(given)
     _check_all(given)
     evaluations = COMPARED_BUDGET if given.compare else EVALUATIONS
-    defaults = {"budget": Budget(evaluations), "start": "plain" if given.compare else "pass"}
+    defaults = {
+        "budget": Budget(evaluations),
+        "start": "plain" if given.compare else "pass",
+        "proposals": UNIFORM,
+    }
     for name, value in defaults.items():
         if getattr(given, name) is None:
             setattr(given, name, value)
@@ -106,6 +110,11 @@ def _add_search(parser: Arguments) -> None:
         type=_names("neighbourhood", NEIGHBOURHOODS),
         metavar="NAME",
         help=f"what is near a trace: {', '.join(NEIGHBOURHOODS)}; heuristic by default, mutate for Snitch",
+    )
+    add(
+        "--proposals",
+        metavar="uniform|learned:FILE",
+        help="what edits of mutate are drawn from: all moves alike (default), or a model of pdojo-train proposals",
     )
     add(
         "--budget",

@@ -11,8 +11,10 @@ from pdojo_tools.tuning.usual import USUAL_BUDGET, strategy_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import UsageError
+from pdojo.names import UNIFORM
 from pdojo.search.contract.strategy import Breeder, StrategyOptions, check_proposers
 from pdojo.search.evaluators.named import check_runs_here, estimating_evaluator, evaluator_for
+from pdojo.search.neighbourhoods import check_proposals, loaded_proposals
 from pdojo.search.strategies import has_options, options_of, strategy
 from pdojo.search.tuning.run import SearchConfig, usual_neighbourhood
 
@@ -24,6 +26,9 @@ def check_search(given: argparse.Namespace) -> None:
     """
     if given.machine is not None and (given.search not in (None, [NONE]) or given.compare):
         evaluator_for(machine(given.machine), given.evaluator)
+    for near in given.neighbourhood or (None,):
+        check_proposals(given.proposals, near)
+    loaded_proposals(given.proposals)
     for name in given.search or ():
         if name == NONE:
             continue
@@ -66,8 +71,8 @@ def neighbourhoods_for(given: argparse.Namespace, described: Machine) -> list[st
     """The given neighbourhoods, or the machine's default; comparisons add edges."""
     if given.neighbourhood is not None:
         return given.neighbourhood
-    usual = usual_neighbourhood(described)
-    return ["edges", usual] if given.compare else [usual]
+    usual = usual_neighbourhood(described, given.proposals)
+    return ["edges", usual] if given.compare and given.proposals == UNIFORM else [usual]
 
 
 def plan_of(given: argparse.Namespace, described: Machine) -> SearchConfig | None:
@@ -85,6 +90,7 @@ def plan_of(given: argparse.Namespace, described: Machine) -> SearchConfig | Non
         given.fresh,
         options_for(given, name),
         given.proposers or _usual_proposers(given, name),
+        given.proposals,
     )
 
 

@@ -32,7 +32,7 @@ from pdojo.search.database import Database, Problem
 from pdojo.search.database.schema import canonical, digest
 from pdojo.search.engine.search import search
 from pdojo.search.evaluators.named import evaluator_for, make_evaluator, version_of
-from pdojo.search.neighbourhoods import neighbourhood
+from pdojo.search.neighbourhoods import loaded_proposals, neighbourhood
 from pdojo.search.strategies import strategy
 from pdojo.search.tuning.run import Baselines, baselines_of
 
@@ -94,6 +94,9 @@ def _available(console: Console) -> list[str]:
 def _settings(given: argparse.Namespace, tasks: Sequence[TuningTask], strategies: Sequence[str]) -> JSON:
     """Everything that the curves depend on."""
     evaluators = {evaluator_for(task.machine, given.evaluator): task.machine for task in tasks}
+    near = dict.fromkeys(name for each in tasks for name in neighbourhoods_for(given, each.machine))
+    model = loaded_proposals(given.proposals)
+    learned = "" if model is None else f" by {model.identity}"
     settings: JSON = {
         "kernels": [task.title for task in tasks],
         # A file may change under the same name.
@@ -105,7 +108,7 @@ def _settings(given: argparse.Namespace, tasks: Sequence[TuningTask], strategies
         "align": given.align or ALIGNMENT,
         "pass": given.expert,
         "strategies": list(strategies),
-        "neighbourhoods": list(dict.fromkeys(n for each in tasks for n in neighbourhoods_for(given, each.machine))),
+        "neighbourhoods": [f"{name}{learned}" for name in near],
         "first_seed": given.seed or 0,
         "seeds": given.seeds or SEEDS,
         "budget": given.budget.evaluations,
@@ -172,7 +175,7 @@ class _Work:
                 task.start(self.given.start),
                 evaluator,
                 strategy(chosen, evaluations, options_for(self.given, chosen)),
-                neighbourhood(near),
+                neighbourhood(near, self.given.proposals, evaluations),
                 budget,
                 seed,
                 database=self.database,

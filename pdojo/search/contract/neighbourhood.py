@@ -32,6 +32,20 @@ class Neighbourhood(Protocol):
 
 
 @runtime_checkable
+class Scheduled(Neighbourhood, Protocol):
+    """A neighbourhood that draws differently in the course of a search."""
+
+    def after(self, evaluations: int) -> Neighbourhood:
+        """The neighbourhood after so many evaluations."""
+        ...
+
+
+def near_after(near: Neighbourhood, evaluations: int) -> Neighbourhood:
+    """A neighbourhood after so many evaluations of a search."""
+    return near.after(evaluations) if isinstance(near, Scheduled) else near
+
+
+@runtime_checkable
 class Listing(Protocol):
     """A neighbourhood that can list the nearest neighbours."""
 

@@ -23,12 +23,14 @@ MOST_PROPOSERS = 1024
 
 @dataclass(frozen=True)
 class Parents:
-    """The parents of a child, and its seed. Equal parents and seeds give the same child in every process."""
+    """The parents of a child, and its seed. Equal orders give the same child in every process."""
 
     first: Node
     second: Node | None
     """The other parent of a cross; None for a neighbour of the first."""
     seed: int
+    evaluations: int = 0
+    """Number of the latest evaluation, on which the neighbourhood may depend (`Scheduled`)."""
 
 
 class ProposalExecutor(Protocol):

@@ -17,7 +17,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.view.build import assign_ids, ids_of
 from pdojo.errors import UsageError
-from pdojo.search.contract.neighbourhood import Neighbourhood
+from pdojo.search.contract.neighbourhood import Neighbourhood, near_after
 from pdojo.search.contract.strategy import Parents, ProposalExecutor
 from pdojo.search.neighbourhoods.crossing import cross
 from pdojo.transforms.game import Game
@@ -67,7 +67,8 @@ class LocalExecutor:
 
     def one(self, parents: Parents) -> Game | None:
         """The child of `parents`."""
-        return child(parents.first.game, *_second(parents), self._near, parents.seed)
+        near = near_after(self._near, parents.evaluations)
+        return child(parents.first.game, *_second(parents), near, parents.seed)
 
 
 class ProcessExecutor:
@@ -150,6 +151,7 @@ class _ChildOrder:
     second: tuple[Move, ...] | None
     known: tuple[str, ...]
     seed: int
+    evaluations: int
 
     def __str__(self) -> str:
         return f"the child of a trace of {len(self.first)} moves by seed {self.seed}"
@@ -177,7 +179,7 @@ def _second(parents: Parents) -> tuple[tuple[Move, ...] | None, tuple[str, ...]]
 
 
 def _order(parents: Parents) -> _ChildOrder:
-    return _ChildOrder(parents.first.moves, *_second(parents), parents.seed)
+    return _ChildOrder(parents.first.moves, *_second(parents), parents.seed, parents.evaluations)
 
 
 class _Maker:
@@ -189,7 +191,8 @@ class _Maker:
         """States by their moves, the latest used last."""
 
     def make(self, order: _ChildOrder) -> _Answer | None:
-        made = child(self._state(order.first), order.second, order.known, self._near, order.seed)
+        near = near_after(self._near, order.evaluations)
+        made = child(self._state(order.first), order.second, order.known, near, order.seed)
         return None if made is None else _Answer(tuple(step.resolved for step in made.trace.steps), made.fingerprint)
 
     def _state(self, moves: tuple[Move, ...]) -> Game:

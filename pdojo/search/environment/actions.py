@@ -13,14 +13,15 @@ from pdojo.search.contract.candidates import MoveCandidate, choices, shuffled
 from pdojo.search.environment.rules import Rules
 from pdojo.search.features.program import features
 from pdojo.search.neighbourhoods.crossing import cross
+from pdojo.search.neighbourhoods.drawing import UNIFORM, Drawing
 from pdojo.search.neighbourhoods.lengths import LengthLimits
 from pdojo.search.neighbourhoods.mutate import Mutate
-from pdojo.search.neighbourhoods.random_moves import family_weight, interleaved, step_if_legal, useful
+from pdojo.search.neighbourhoods.random_moves import interleaved, step_if_legal, useful
 from pdojo.transforms.apply import legal
 from pdojo.transforms.game import Game, fingerprint_of
 from pdojo.transforms.legality.trials import rehearse
 from pdojo.transforms.move import Move
-from pdojo.transforms.registry import transformation, transformation_names
+from pdojo.transforms.registry import transformation
 
 MOST = 64
 """Greatest number of moves of a run."""
@@ -162,12 +163,11 @@ class EditAction(Action):
         return self._made.fork()
 
 
-def _edits(game: Game, count: int, mates: Sequence[Sequence[Move]], random: Random) -> Iterator[Action]:
+def _edits(game: Game, count: int, mates: Sequence[Sequence[Move]], random: Random, near: Mutate) -> Iterator[Action]:
     """At most `count` edits that lead to different programs.
 
     Some are nearest neighbours. Others are random edits of the trace or of its cross with a mate, or the cross itself.
     """
-    near = Mutate()
     nearest = near.nearest(game, random)
     moves = [step.resolved for step in game.trace.steps]
     met = {game.fingerprint}
@@ -187,21 +187,44 @@ def _edits(game: Game, count: int, mates: Sequence[Sequence[Move]], random: Rand
                 return
 
 
-def actions_of(game: Game, rules: Rules, random: Random, mates: Sequence[Sequence[Move]] = ()) -> list[Action]:
+def actions_of(
+    game: Game,
+    rules: Rules,
+    random: Random,
+    mates: Sequence[Sequence[Move]] = (),
+    near: Mutate | None = None,
+) -> list[Action]:
     """The stop, followed by all other actions, or by at most `rules.offered` different drawn ones.
 
     A draw chooses a family among those with legal actions left, then an action of the family. So a family with many
     places and sizes is no likelier than others; families that only take back other moves are a fifth as likely. Moves
-    on arrays that no statement accesses are left out. Edits may take moves from `mates`, traces by identifier.
+    on arrays that no statement accesses are left out. Edits may take moves from `mates`, traces by identifier. `near`
+    draws moves and edits: uniformly, or some of them by a model.
     """
+    near = near or Mutate()
     if rules.granularity == "edits":
         assert rules.offered is not None
-        return [Action(game), *_edits(game, rules.offered, mates, random)]
+        return [Action(game), *_edits(game, rules.offered, mates, random, near)]
     kinds = {"single": [False], "everywhere": [True], "both": [False, True]}[rules.granularity]
-    streams = [_stream(game, is_run, len(kinds) > 1, None if rules.offered is None else random) for is_run in kinds]
+    beside = len(kinds) > 1
     if rules.offered is None:
-        return [Action(game), *(offer for stream in streams for offer in stream)]
-    return [Action(game), *islice(interleaved(dict.fromkeys(streams, 1.0), random), rules.offered)]
+        return [Action(game), *(offer for is_run in kinds for offer in _stream(game, is_run, beside, None))]
+    streams = {
+        _stream(game, is_run, beside, random, drawing): share
+        for is_run in kinds
+        for drawing, share in near.drawings().items()
+    }
+    offers = interleaved(streams, random)
+    return [Action(game), *islice(offers if near.mixture is None else _distinct(offers), rules.offered)]
+
+
+def _distinct(offers: Iterator[Action]) -> Iterator[Action]:
+    """The actions without repetitions, which several ways to draw make."""
+    met: set[tuple[bool, str]] = set()
+    for offer in offers:
+        if (offer.is_run, offer.label) not in met:
+            met.add((offer.is_run, offer.label))
+            yield offer
 
 
 def action_of_move(game: Game, move: Move) -> Action:
@@ -210,20 +233,39 @@ def action_of_move(game: Game, move: Move) -> Action:
     return Action(game, MoveCandidate(verdict.transformation, verdict.site))
 
 
-def _stream(game: Game, is_run: bool, beside: bool, random: Random | None) -> Iterator[Action]:
+def _stream(
+    game: Game, is_run: bool, beside: bool, random: Random | None, drawing: Drawing = UNIFORM
+) -> Iterator[Action]:
     """The actions of one kind, lazily: drawn, or in a fixed order if `random` is None."""
-    names = transformation_names()
-    families = {_of_family(game, name, is_run, beside, random): family_weight(name) for name in names}
+    before = [step.resolved for step in game.trace.steps]
+    weights = drawing.families(game.program, before)
+    families = {
+        _of_family(game, name, is_run, beside, random, drawing, before): weight for name, weight in weights.items()
+    }
     if random is None:
         return (offer for family in families for offer in family)
     return interleaved(families, random)
 
 
-def _of_family(game: Game, name: str, is_run: bool, beside: bool, random: Random | None) -> Iterator[Action]:
+def _of_family(
+    game: Game,
+    name: str,
+    is_run: bool,
+    beside: bool,
+    random: Random | None,
+    drawing: Drawing,
+    before: Sequence[Move],
+) -> Iterator[Action]:
     program = game.program
     found = useful(choices(program, [name]), program)
-    groups = _alike(found) if is_run else [[choice] for choice in found]
-    for group in groups if random is None else shuffled(groups, random):
+    if random is None or (is_run and drawing is UNIFORM):
+        # Each run is equally likely, however many places it has.
+        groups = _alike(found) if is_run else [[choice] for choice in found]
+        groups = groups if random is None else shuffled(groups, random)
+    else:
+        ordered = drawing.ordered(found, program, before, random)
+        groups = _alike(list(ordered)) if is_run else ([choice] for choice in ordered)
+    for group in groups:
         # A run over one place is a single move, which is an action of its own.
         if is_run and beside and len(group) == 1:
             continue

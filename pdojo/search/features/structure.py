@@ -170,21 +170,21 @@ def _steps(index: tuple[Expr, ...], shape: tuple[int, ...], depth: int, size: in
     Cached, because a move changes few accesses.
     """
     address = linear_address(index, shape)
-    slopes = (_slope(address, depth - 1 - near) for near in range(min(NEAREST, depth)))
-    return lane_stride(index, shape, depth - 1), tuple(log1p(size * abs(slope)) for slope in slopes)
+    slopes = (slope(address, depth - 1 - near) for near in range(min(NEAREST, depth)))
+    return lane_stride(index, shape, depth - 1), tuple(log1p(size * abs(each)) for each in slopes)
 
 
-def _slope(address: Expr, depth: int) -> float:
+def slope(address: Expr, depth: int) -> float:
     """The mean change of an expression between two iterations of the scope at a depth."""
-    slope = 0.0
+    mean = 0.0
     for atom, coefficient in address.terms:
         if isinstance(atom, int):
-            slope += coefficient if atom == depth else 0
+            mean += coefficient if atom == depth else 0
         elif isinstance(atom, Lookup) and isinstance(atom.table, Table):
-            slope += coefficient * _slope(atom.operands[0], depth) * _mean_step(atom.table)
+            mean += coefficient * slope(atom.operands[0], depth) * _mean_step(atom.table)
         elif isinstance(atom, Div):
-            slope += coefficient * _slope(atom.numerator, depth) / atom.divisor
-    return slope
+            mean += coefficient * slope(atom.numerator, depth) / atom.divisor
+    return mean
 
 
 def _mean_step(table: Table) -> float:

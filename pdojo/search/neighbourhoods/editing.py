@@ -8,8 +8,9 @@ from random import Random
 from pdojo.dialect.flow.program import Program
 from pdojo.search.contract.candidates import choices, shuffled
 from pdojo.search.neighbourhoods.composed import CLASSICAL, legal
+from pdojo.search.neighbourhoods.drawing import UNIFORM, Drawing, each_legal, first_legal
 from pdojo.search.neighbourhoods.lengths import LengthLimits
-from pdojo.search.neighbourhoods.random_moves import choices_at, draw_family, draw_from, is_legal, step_if_legal
+from pdojo.search.neighbourhoods.random_moves import choices_at, draw_from, is_legal, step_if_legal
 from pdojo.search.neighbourhoods.remapping import mapped_anew, pairs
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
@@ -33,10 +34,19 @@ class Editor:
     Nearly all such edits would end in programs that are too long, after many more moves.
     """
 
-    def __init__(self, game: Game, limits: LengthLimits, random: Random) -> None:
+    def __init__(
+        self,
+        game: Game,
+        limits: LengthLimits,
+        random: Random,
+        drawn: Callable[[Random], Drawing] = lambda _: UNIFORM,
+    ) -> None:
         self.game = game
         self._limits = limits
         self._random = random
+        self._drawn = drawn
+        """Draws how an edit draws."""
+        self._drawing: Drawing = UNIFORM
         self._exhausted: dict[Move, Program] = {}
         """Moves without their places, and the latest program in which they are legal nowhere."""
 
@@ -51,13 +61,17 @@ class Editor:
             return False
         return not self._limits.exceeded_by(self.game)
 
+    @property
+    def _moves(self) -> list[Move]:
+        return [step.resolved for step in self.game.trace.steps]
+
     def _edit(self) -> None:
         random = self._random
-        moves = [step.resolved for step in self.game.trace.steps]
+        self._drawing = self._drawn(random)
+        moves = self._moves
         (kind,) = random.choices((INSERT, DELETE, CHANGE), (2, 1, 1)) if moves else [INSERT]
         if kind == INSERT:
-            # Half of the insertions continue the trace.
-            at = len(moves) if random.random() < 0.5 else random.randrange(len(moves) + 1)
+            at = self._drawing.position(moves, random)
             self.game.become(moves[:at])
             self._insert()
             if self._limits.exceeded_by(self.game):
@@ -76,7 +90,7 @@ class Editor:
     def drop_detours(self) -> None:
         """Drop moves between two equal programs, which only hide the other moves from edits."""
         game = self.game
-        moves = [step.resolved for step in game.trace.steps]
+        moves = self._moves
         forms = game.programs.forms()
         latest = {form: number for number, form in enumerate(forms)}
         kept: list[Move] = []
@@ -97,9 +111,11 @@ class Editor:
         if self._random.random() < COMPOSED:
             self._insert_composed()
             return
-        drawn = draw_family(self.game.program, self._random)
-        if drawn is None:
+        legal_moves = each_legal(self._drawing, self.game.program, self._moves, self._random)
+        choice = next(legal_moves, None)
+        if choice is None:
             return
+        drawn = choice.move
         self._step(drawn)
         (mode,) = self._random.choices((ONCE, AGAIN, EVERYWHERE), (2, 1, 1))
         if mode == AGAIN:
@@ -204,7 +220,7 @@ class Editor:
         for at in shuffled([k for k, move in enumerate(moves) if move.params], self._random):
             move, program = moves[at], self.game.programs[at]
             others = [choice for choice in choices_at(program, [move.name], move.at) if choice.move != move]
-            drawn = draw_from(others, program, self._random)
+            drawn = first_legal(self._drawing, others, program, moves[:at], self._random)
             if drawn is not None:
                 self.game.become([*moves[:at], drawn])
                 self._continue(moves[at + 1 :])
@@ -219,7 +235,8 @@ class Editor:
             self._continue(moves[at + 1 :])
         program = self.game.program
         names = [name for name in transformation_names() if name != moves[at].name and not transformation(name).undoes]
-        drawn = draw_from(choices_at(program, names, moves[at].at), program, self._random)
+        others = choices_at(program, names, moves[at].at)
+        drawn = first_legal(self._drawing, others, program, self._moves, self._random)
         if drawn is not None:
             self._step(drawn)
         if not at_the_end:

@@ -17,7 +17,7 @@ from pdojo.search.contract.candidates import MoveCandidate, choices, shuffled
 from pdojo.transforms.apply import legal
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
-from pdojo.transforms.registry import transformation, transformation_names
+from pdojo.transforms.registry import transformation
 from pdojo.transforms.site import Dimension, Site
 
 T = TypeVar("T")
@@ -42,32 +42,6 @@ def draw_from(some: Sequence[MoveCandidate], program: Program, random: Random) -
 
 def _legal(some: Sequence[MoveCandidate], program: Program, random: Random) -> Iterator[MoveCandidate]:
     return (choice for choice in shuffled(some, random) if choice.is_legal(program))
-
-
-def draw_family(program: Program, random: Random) -> Move | None:
-    """The first of `each_family`; None if no move is legal."""
-    return next(each_family(program, random), None)
-
-
-def each_family(program: Program, random: Random) -> Iterator[Move]:
-    """The moves of `legal_by_family`."""
-    return (choice.move for choice in legal_by_family(program, random))
-
-
-def legal_by_family(program: Program, random: Random) -> Iterator[MoveCandidate]:
-    """All legal candidates, each drawn from a random family with legal candidates left.
-
-    Families that take back other moves are drawn `RARELY`: leaving out the other move has the same effect. Moves on
-    arrays that no statement accesses are excluded, as they do not change the code.
-    """
-    return interleaved(
-        {_of_family(program, name, random): family_weight(name) for name in transformation_names()}, random
-    )
-
-
-def _of_family(program: Program, name: str, random: Random) -> Iterator[MoveCandidate]:
-    # Candidates are collected when the first one is needed.
-    yield from _legal(useful(choices(program, [name]), program), program, random)
 
 
 def interleaved(ways: Mapping[Iterator[T], float], random: Random) -> Iterator[T]:

@@ -8,7 +8,7 @@ from math import exp, inf, log
 from random import Random
 
 from pdojo.search.contract.evaluation import JSON
-from pdojo.search.contract.neighbourhood import Neighbourhood
+from pdojo.search.contract.neighbourhood import Neighbourhood, near_after
 from pdojo.search.contract.node import Node, Proposal
 from pdojo.search.contract.strategy import StrategyKind
 from pdojo.search.strategies.states import NodeTable, dump, load, nodes_of
@@ -53,8 +53,9 @@ class Anneal:
         """A neighbour of the current program, one at a time."""
         if self._is_waiting:
             return None
+        around = near_after(self._neighbourhood, self._latest)
         for _ in range(self.tries):
-            near = self._neighbourhood.neighbour(self.current.game, self._random)
+            near = around.neighbour(self.current.game, self._random)
             if near is not None:
                 self._is_waiting = True
                 return Proposal(near, self.current)

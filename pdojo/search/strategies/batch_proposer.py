@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from random import Random
 from typing import TypeAlias
 
 from pdojo.search.contract.evaluation import JSON
-from pdojo.search.contract.neighbourhood import Listing, Neighbourhood
+from pdojo.search.contract.neighbourhood import Listing, Neighbourhood, near_after
 from pdojo.search.contract.node import Node, Proposal
 from pdojo.search.contract.strategy import Parents, ProposalExecutor
 from pdojo.search.engine.executor import LocalExecutor
@@ -25,17 +25,18 @@ Draw: TypeAlias = Parents | Callable[[], Proposal | None]
 class Around:
     """The nearest neighbours of a node, one by one; none if the neighbourhood lists none."""
 
-    def __init__(self, node: Node, near: Neighbourhood, seed: int, taken: int = 0) -> None:
-        """Begin the list: `seed` determines its order; the first `taken` neighbours are left out."""
+    def __init__(self, node: Node, near: Neighbourhood, seed: int, evaluations: int, taken: int = 0) -> None:
+        """Begin the list after so many evaluations: `seed` determines its order; the first `taken` are left out."""
         self.node = node
-        self._near, self._seed, self._taken = near, seed, taken
+        self._near = near_after(near, evaluations)
+        self._seed, self._evaluations, self._taken = seed, evaluations, taken
         self._listed: Iterator[Game] | None = None
         self.is_exhausted = not isinstance(near, Listing)
 
     @property
-    def place(self) -> tuple[int, int]:
-        """The seed, and the number of neighbours taken."""
-        return self._seed, self._taken
+    def place(self) -> tuple[int, int, int]:
+        """The seed, the evaluations before, and the number of neighbours taken."""
+        return self._seed, self._evaluations, self._taken
 
     def next(self) -> Proposal | None:
         """The next neighbour; None if there are no more."""
@@ -79,7 +80,8 @@ class BatchProposer:
         if not self._drawn:
             self._clear()
             self._drawn.extend(self._draw() for _ in range(max(1, self.batch - self.seen.asked)))
-            self._made = self.children.of([one for one in self._drawn if isinstance(one, Parents)])
+            orders = [one for one in self._drawn if isinstance(one, Parents)]
+            self._made = self.children.of([replace(one, evaluations=self.seen.latest) for one in orders])
         drawn = self._drawn.popleft()
         if not isinstance(drawn, Parents):
             return drawn()

@@ -93,8 +93,8 @@ class Elites(BatchStrategy):
         known = nodes_of(state["nodes"], nodes)
         self._proposer.seen.restore(nodes.values())
 
-        def restored(number: int, length: float, seed: int, taken: int) -> Elite:
-            return Elite(known[number], length, Around(known[number], self._neighbourhood, seed, taken))
+        def restored(number: int, length: float, *place: int) -> Elite:
+            return Elite(known[number], length, Around(known[number], self._neighbourhood, *place))
 
         self.elites = {frozenset(kind): restored(*elite) for kind, *elite in state["elites"]}
         same = state["same"]
@@ -102,7 +102,8 @@ class Elites(BatchStrategy):
 
     def _elite(self, node: Node) -> Elite:
         statements = len(node.game.program.nest.leaves)
-        return Elite(node, 1 + self.parsimony * statements, Around(node, self._neighbourhood, seed_of(self._random)))
+        near = Around(node, self._neighbourhood, seed_of(self._random), self._proposer.seen.latest)
+        return Elite(node, 1 + self.parsimony * statements, near)
 
     def _draw(self) -> Draw:
         elite = self._fastest() if self._random.random() < self.greed else self._any()

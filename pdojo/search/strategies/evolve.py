@@ -83,8 +83,8 @@ class Evolve(BatchStrategy):
         self.champions = [known[k] for k in state["champions"]]
         self._champion, self._waited = known[state["champion"]], state["waited"]
         if state["around"] is not None:
-            number, seed, taken = state["around"]
-            self._around = Around(known[number], self._neighbourhood, seed, taken)
+            number, *place = state["around"]
+            self._around = Around(known[number], self._neighbourhood, *place)
 
     def _begin_again(self) -> None:
         """Begin another population from the root or from the champions."""
@@ -103,7 +103,7 @@ class Evolve(BatchStrategy):
         if self._random.random() >= self.polish:
             return None
         if self._around is None or self._around.node is not self._champion:
-            self._around = Around(self._champion, listing, seed_of(self._random))
+            self._around = Around(self._champion, listing, seed_of(self._random), self._proposer.seen.latest)
         return None if self._around.is_exhausted else self._around.next
 
     def _born(self) -> Parents:

@@ -13,6 +13,8 @@ class ProposedSet:
     def __init__(self, root: Node) -> None:
         self._evaluated = {root.fingerprint}
         self._asked: set[str] = set()
+        self.latest = root.number
+        """Number of the latest evaluation."""
 
     @property
     def asked(self) -> int:
@@ -23,10 +25,13 @@ class ProposedSet:
         """Mark a program as evaluated."""
         self._asked.discard(node.fingerprint)
         self._evaluated.add(node.fingerprint)
+        self.latest = max(self.latest, node.number)
 
     def restore(self, nodes: Iterable[Node]) -> None:
         """Mark programs as evaluated, after `start`."""
-        self._evaluated |= {node.fingerprint for node in nodes}
+        for node in nodes:
+            self._evaluated.add(node.fingerprint)
+            self.latest = max(self.latest, node.number)
 
     def forget(self, proposal: Proposal) -> None:
         """Withdraw a proposal."""

@@ -10,9 +10,11 @@ from pdojo.budget import EVALUATIONS, Budget
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import MeasurementError
+from pdojo.names import UNIFORM
 from pdojo.passes.scheduled_kernel import ScheduledKernel
 from pdojo.passes.task import TuningTask
 from pdojo.search.contract.evaluation import Candidate, Evaluator, reason
+from pdojo.search.contract.neighbourhood import Neighbourhood
 from pdojo.search.contract.progress import Ending, Listener, SearchResult, Times
 from pdojo.search.contract.racing import Race
 from pdojo.search.contract.strategy import Strategy, StrategyOptions
@@ -27,8 +29,10 @@ from pdojo.search.strategies import strategy
 from pdojo.transforms.game import Game, fingerprint_of
 
 
-def usual_neighbourhood(machine: Machine) -> str:
-    """The default neighbourhood of a machine."""
+def usual_neighbourhood(machine: Machine, proposals: str = UNIFORM) -> str:
+    """The default neighbourhood of a machine; learned proposals are for `mutate`."""
+    if proposals != UNIFORM:
+        return "mutate"
     return "heuristic" if has_proposals(machine) else "mutate"
 
 
@@ -61,6 +65,8 @@ class SearchConfig:
     """Options of the strategy, such as hyper-parameters of an agent; None for its defaults."""
     proposers: int = 1
     """Number of processes that make the proposals of a batch; the result does not depend on it."""
+    proposals: str = UNIFORM
+    """`uniform`, or `learned:FILE`: the model that edits are drawn from."""
 
     @property
     def steps(self) -> int:
@@ -70,6 +76,10 @@ class SearchConfig:
     def made(self) -> Strategy:
         """A new strategy."""
         return strategy(self.strategy, self.steps, self.options)
+
+    def near(self) -> Neighbourhood:
+        """The neighbourhood."""
+        return neighbourhood(self.neighbourhood, self.proposals, self.steps)
 
 
 @dataclass(frozen=True)
@@ -133,7 +143,7 @@ class SearchRun:
         """The search of a plan; it resumes the most recent matching run unless the plan gives a seed."""
         game = task.start(plan.start)
         memory = database.memory(Problem.of(game, task.workload), evaluator)
-        settings = run_settings(plan.made(), neighbourhood(plan.neighbourhood))
+        settings = run_settings(plan.made(), plan.near())
         runs = earlier_runs(database, memory, game.trace, plan.strategy, plan.neighbourhood, settings)
         if plan.is_fresh:
             unused = max((run.seed for run in runs), default=-1) + 1
@@ -153,7 +163,7 @@ class SearchRun:
             self.task.start(plan.start),
             self.evaluator,
             plan.made(),
-            neighbourhood(plan.neighbourhood),
+            plan.near(),
             plan.budget,
             self.seed,
             database=self.database,

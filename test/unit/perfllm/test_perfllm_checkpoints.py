@@ -60,9 +60,15 @@ class Counting(PerfLLM):
         self.asked += 1
         return super().ask()
 
-    def _look(self, game: Game, mates: Sequence[Sequence[Move]] = (), again: int | None = None) -> Moment:
+    def _look(
+        self,
+        game: Game,
+        mates: Sequence[Sequence[Move]] = (),
+        again: int | None = None,
+        evaluations: int | None = None,
+    ) -> Moment:
         self.looks += 1
-        return super()._look(game, mates, again)
+        return super()._look(game, mates, again, evaluations)
 
 
 def run(

@@ -23,13 +23,14 @@ from pdojo.passes.scheduled_kernel import make_moves
 from pdojo.search.contract.candidates import choices, shuffled
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.cpu import PROPOSALS
+from pdojo.search.neighbourhoods.drawing import UNIFORM, each_legal
 from pdojo.search.neighbourhoods.edges import Edges
 from pdojo.search.neighbourhoods.editing import Editor
 from pdojo.search.neighbourhoods.heuristic import Heuristic
 from pdojo.search.neighbourhoods.lengths import LengthLimits, lengths
 from pdojo.search.neighbourhoods.mutate import Mutate
 from pdojo.search.neighbourhoods.proposals import Alteration
-from pdojo.search.neighbourhoods.random_moves import RARELY, draw, draw_family, each_family
+from pdojo.search.neighbourhoods.random_moves import RARELY, draw
 from pdojo.search.neighbourhoods.sizes import other_sizes
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
@@ -198,7 +199,9 @@ def test_limits_forbid_what_unrolls_too_much_and_nothing_else() -> None:
                 unrolls.append(choice.move)
             else:
                 assert not forbidden or choice.move.name == "unroll"
-        game.apply(random.choice(unrolls) if unrolls and step % 3 == 0 else next(each_family(program, random)))
+        game.apply(
+            random.choice(unrolls) if unrolls and step % 3 == 0 else next(each_legal(UNIFORM, program, (), random)).move
+        )
     assert answers.keys() == {False, True}
     assert not limits.forbid(game.program, Move("unroll", "%nowhere"))
 
@@ -236,7 +239,10 @@ def test_arrays_that_nothing_accesses_are_left_alone() -> None:
         parse_notation(TINY.replace("t f32 [8, 4] heap", "t f32 [8, 4] heap\nu f32 [8, 4] heap"))[0], machine("toy")
     )
     legal = {move.at.partition(":")[0] for move in game.moves()}
-    drawn = {move.at.partition(":")[0] for move in each_family(game.program, Random(0))}
+    drawn = {
+        move.at.partition(":")[0]
+        for move in (choice.move for choice in each_legal(UNIFORM, game.program, (), Random(0)))
+    }
     assert {"t", "u"} <= legal
     assert "t" in drawn
     assert "u" not in drawn
@@ -250,8 +256,8 @@ def test_families_are_drawn_alike() -> None:
     families = {c.move.name for c in choices(program) if c.is_legal(program)}
     rare = {name for name in families if transformation(name).undoes}
     draws = round(100 * (len(families - rare) + RARELY * len(rare)))
-    drawn = [draw_family(program, Random(seed)) for seed in range(draws)]
-    counts = Counter(move.name for move in drawn if move is not None)
+    drawn = [next(each_legal(UNIFORM, program, (), Random(seed))).move for seed in range(draws)]
+    counts = Counter(move.name for move in drawn)
     assert counts.keys() == families
     assert "unmap" in rare
     for name, count in counts.items():
