@@ -1,4 +1,4 @@
-"""`pdojo-train`: train agents of PerfLLM over many kernels, and cost models over the database."""
+"""`pdojo-train`: train agents of PerfLLM and proposals over many kernels, and cost models over the database."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from pdojo.errors import UsageError
 from pdojo.names import EVALUATORS
 from pdojo.perfllm.settings import Settings
 
-DESCRIPTION = "Train what searches learn from: agents of PerfLLM, and cost models. docs/perfllm.md says more."
+DESCRIPTION = """Train what searches learn from: agents of PerfLLM, proposals of edits, and cost models.
+
+docs/perfllm.md and docs/proposals.md say more."""
 EXAMPLES = (
     ("pdojo-train agent softmax:16x16 matmul:16x16x16 -o agent --machine snitch", "one policy for two kernels"),
     ("pdojo-tune softmax:32x32 --machine snitch --search perfllm --agent policy=agent/policy", "search with it"),
+    ("pdojo-train proposals dot:1x128 relu:8x16 -o lessons --machine snitch", "proposals from searches of two kernels"),
     ("pdojo-train costs -o costs --machine host --evaluator runtime", "a cost model over the database"),
 )
 
@@ -35,6 +38,13 @@ def _agent(given: argparse.Namespace) -> None:
     train_agent(given)
 
 
+def _proposals(given: argparse.Namespace) -> None:
+    with loading():
+        from pdojo_tools.training.proposals import train_proposals
+
+    train_proposals(given)
+
+
 def _costs(given: argparse.Namespace) -> None:
     with loading():
         from pdojo_tools.training.costs import train_costs
@@ -50,6 +60,11 @@ def parser() -> Arguments:
     agent = commands.add_parser("agent", help="one policy over many kernels, for --agent policy=FOLDER/policy")
     _add_agent(agent)
     agent.set_defaults(train=_agent)
+    proposals = commands.add_parser(
+        "proposals", help="what edits are drawn from, for --proposals learned:FOLDER/proposals"
+    )
+    _add_proposals(proposals)
+    proposals.set_defaults(train=_proposals)
     costs = commands.add_parser("costs", help="a cost model over the database, for --agent screen=FILE")
     _add_costs(costs)
     costs.set_defaults(train=_costs)
@@ -96,6 +111,35 @@ def _add_agent(parser: Arguments) -> None:
     )
     add("--tensorboard", action="store_true", help="also write FOLDER/tensorboard")
     add_json(parser)
+
+
+def _add_proposals(parser: Arguments) -> None:
+    add = parser.add_argument
+    add("programs", metavar="KERNEL", nargs="+", help="library kernels at sizes (softmax:16x16), or files")
+    add(
+        "-o",
+        "--output",
+        metavar="FOLDER",
+        required=True,
+        help="the proposals, the lessons, the costs; an interrupted training goes on",
+    )
+    add("--rounds", type=positive, default=2, metavar="N", help="searches of all kernels, then a training (2)")
+    add("--searches", type=positive, default=2, metavar="N", help="searches of each kernel in a round (2)")
+    add("--evaluations", type=positive, default=300, metavar="N", help="evaluations of each search (300)")
+    add("--random", type=_count, default=0, metavar="N", help="also this many random kernels (0)")
+    add("--design", choices=("best", "network", "trees"), default="best", help="the better on held-out kernels (best)")
+    add("--dtype", metavar="TYPE", help="element type of library kernels")
+    add_machine(parser, "train for")
+    add("--evaluator", choices=EVALUATORS, help="what costs are; by default simulated cycles for Snitch, else times")
+    add("--seed", type=random_seed, default=0, metavar="N", help="seed of everything (0)")
+    add("--database", metavar="FILE", help="where costs are kept; by default FOLDER/costs.sqlite")
+    add_json(parser)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or len(text) > 6:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of kernels")
+    return int(text)
 
 
 def _add_costs(parser: Arguments) -> None:
