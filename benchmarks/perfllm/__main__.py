@@ -20,12 +20,13 @@ from pdojo_tools.tuning.limits import many
 from benchmarks import runs
 from benchmarks.origin import JSON
 from benchmarks.perfllm.experiment import AGAINST, version_facts
-from benchmarks.perfllm.grid import GRIDS, QUICK, QUICK_EVALUATIONS, Grid, with_encoders, with_policy
+from benchmarks.perfllm.grid import GRIDS, QUICK, QUICK_EVALUATIONS, Grid, with_encoders, with_policy, with_proposals
 from benchmarks.tables import console_for
 from pdojo.backends.registry import backend_of
 from pdojo.dialect.machines.registry import host, known_machine
 from pdojo.errors import LoweringError, UsageError
 from pdojo.perfllm.encoders import encoder
+from pdojo.search.neighbourhoods import loaded_proposals
 from pdojo.search.strategies import strategy
 
 WIDTH = 200
@@ -37,12 +38,18 @@ def _parser() -> Arguments:
         prog="python -m benchmarks.perfllm", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--grid", choices=tuple(GRIDS), default="snitch", help="simulated Snitch cores, or this CPU (default snitch)")
+    add(
+        "--grid",
+        choices=tuple(GRIDS),
+        default="snitch",
+        help="Snitch cores (default), this CPU, or proposals",
+    )
     add("--kernels", type=_words, default=[], metavar="A,B", help="of the grid, with sizes or without")
     add("--evaluators", type=_words, default=[], metavar="A,B", help="of the grid: cycles; analytical, runtime")
     add("--methods", type=_words, default=[], metavar="A,B", help="of the grid, or their first words: perfllm,anneal")
     add("--encoders", type=_words, default=[], metavar="A,B", help="also agents with these: hf:FOLDER")
     add("--policy", metavar="FILE", help="also agents that begin with this one's networks (pdojo-train agent)")
+    add("--proposals", metavar="learned:FILE", help="also searches by these proposals (pdojo-train proposals)")
     add("--seeds", type=_seeds, metavar="N,..", help="seeds (default 0 to 4; on CPUs 0 to 2)")
     add("--evaluations", type=positive, metavar="N", help="of each search (default 2000; on CPUs 300, timed 150)")
     add("--jobs", type=positive, default=2, metavar="N", help="searches at once (default 2); timed ones run alone")
@@ -90,6 +97,9 @@ def _grid(given: argparse.Namespace) -> Grid:
     grid = with_encoders(GRIDS[given.grid], given.encoders)
     if given.policy is not None:
         grid = with_policy(grid, given.policy)
+    if given.proposals is not None:
+        loaded_proposals(given.proposals)
+        grid = with_proposals(grid, given.proposals)
     kernels, seeds, evaluations = given.kernels, given.seeds, given.evaluations
     if given.quick:
         kernels, seeds = kernels or list(QUICK[given.grid]), seeds or [0]

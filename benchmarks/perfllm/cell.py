@@ -11,7 +11,7 @@ from benchmarks.origin import JSON, commit
 from benchmarks.perfllm.grid import Cell, Task
 from benchmarks.perfllm.sampling import Sampling
 from benchmarks.runs import Listener
-from benchmarks.snitch.kernels import MICRO_KERNELS
+from benchmarks.snitch.kernels import MICRO_KERNELS, MicroKernel
 from pdojo.budget import Budget
 from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.dialect.assumptions import with_alignment
@@ -34,6 +34,13 @@ from pdojo.transforms.game import Game
 
 DTYPE = "f64"
 """Element type of micro-kernels: the one for which other authors' programs are known."""
+_OTHERS = (
+    MicroKernel("maxpool:1x1x8x8x3,S=1,P=1", "maxpool3x3 8x8 with a border", has_maximum=True),
+    MicroKernel("cumsum:16x16", "cumsum 16x16"),
+    MicroKernel("causal_softmax:1x12", "causal softmax 12x12", divides=True, has_maximum=True),
+    MicroKernel("colsum:16x16", "sums of columns 16x16"),
+)
+"""Kernels beside the micro-kernels."""
 
 
 def kernel_of(task: Task) -> tuple[KernelOp, Machine, Workload]:
@@ -42,7 +49,7 @@ def kernel_of(task: Task) -> tuple[KernelOp, Machine, Workload]:
     if machine.backend != "snitch":
         named = workload(task.kernel)
         return with_alignment(named.instantiate(), ALIGNMENT), replace(machine, threads=1), named
-    kernel = next((each for each in MICRO_KERNELS if each.text == task.kernel), None)
+    kernel = next((each for each in (*MICRO_KERNELS, *_OTHERS) if each.text == task.kernel), None)
     if kernel is None:
         raise UsageError(f"'{task.kernel}' is no micro-kernel")
     return kernel.instantiate(DTYPE), kernel.machine(machine), kernel.workload(DTYPE)
@@ -109,7 +116,7 @@ def searched(cell: Cell, listener: Callable[[Progress], None]) -> JSON:
     """
     plain, machine, named = kernel_of(cell.task)
     made = strategy(cell.method.strategy, cell.task.evaluations, cell.method.options)
-    near = neighbourhood(cell.method.neighbourhood)
+    near = neighbourhood(cell.method.neighbourhood, cell.method.proposals, cell.task.evaluations)
     settings = run_settings(made, near)
     began = _processor_seconds()
     evaluator: Evaluator = make_evaluator(cell.task.evaluator, machine, plain, cell.seed)

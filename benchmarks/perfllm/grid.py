@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 
 from benchmarks.origin import JSON
 from pdojo.errors import UsageError, did_you_mean
+from pdojo.names import UNIFORM
 from pdojo.perfllm.settings import TARGETS, Settings
 from pdojo.search.contract.strategy import StrategyOptions
 
@@ -52,6 +53,8 @@ class Method:
     neighbourhood: str
     agent: str = ""
     """Hyper-parameters of the agent, in the form of `--agent`; '' for other strategies."""
+    proposals: str = UNIFORM
+    """`uniform`, or `learned:FILE`."""
 
     @property
     def family(self) -> str:
@@ -208,9 +211,33 @@ GRIDS = {
         tuple(range(3)),
     ),
 }
+HELD_OUT = ("conv", "maxpool", "cumsum", "causal_softmax", "colsum")
+"""Kernels of which no size may be trained on: a stencil, one with a border, a recurrence, one with guards, and
+sums of columns.
+"""
+_TRAINED = (
+    "axpy:1x256",
+    "dot:1x256",
+    "reducesum:16x16",
+    "reducemax:16x16",
+    "relu:16x16",
+    "gemv:16x32",
+    "matmul:8x8x8",
+    "batchnorm_folded:16x16",
+    "reducemean:16x16",
+)
+"""Kernels that are trained on in other sizes."""
+_HELD = ("conv:1x1x1x10x10x3", "maxpool:1x1x8x8x3,S=1,P=1", "cumsum:16x16", "causal_softmax:1x12", "colsum:16x16")
+LEARNED_SUFFIX = "-learned"
+GRIDS["proposals"] = Grid(
+    "proposals",
+    tuple(Task(kernel, "snitch", "cycles", 400) for kernel in (*_HELD, *_TRAINED)),
+    (_search("evolve", "mutate"), _search("anneal", "mutate"), _agent("max", "edits")),
+    tuple(range(10)),
+)
 EXPLORING = 0.3
 """Initial fraction of random actions of an agent that begins with a policy."""
-QUICK = {"snitch": ("axpy", "dot", "relu"), "cpu": ("softmax",)}
+QUICK = {"snitch": ("axpy", "dot", "relu"), "cpu": ("softmax",), "proposals": ("cumsum", "relu")}
 """The kernels of `--quick`, with one seed."""
 QUICK_EVALUATIONS = 60
 
@@ -218,6 +245,16 @@ QUICK_EVALUATIONS = 60
 def with_encoders(grid: Grid, encoders: Iterable[str]) -> Grid:
     """The grid with agents that use other encoders: target `max`, single moves and edits."""
     more = [_agent("max", granularity, encoder) for encoder in encoders for granularity in _FOR_OTHERS]
+    return replace(grid, methods=(*grid.methods, *more))
+
+
+def with_proposals(grid: Grid, proposals: str) -> Grid:
+    """The grid with each method also by learned proposals."""
+    more = [
+        replace(method, name=f"{method.name}{LEARNED_SUFFIX}", neighbourhood="mutate", proposals=proposals)
+        for method in grid.methods
+        if method.neighbourhood == "mutate" or method.agent
+    ]
     return replace(grid, methods=(*grid.methods, *more))
 
 

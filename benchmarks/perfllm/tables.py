@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.rule import Rule
 
 from benchmarks.origin import processor_of
+from benchmarks.perfllm.paired import STRICT, comparisons, mean_ratio
 from benchmarks.perfllm.results import Done
 from benchmarks.perfllm.sampling import PARTS
 from benchmarks.perfllm.statistics import LEVEL, NEAR, RESAMPLES, Findings, Range, contests, standings
@@ -41,6 +42,7 @@ def sheets(findings: Findings, against: str) -> list[Sheet]:
     """All tables of an experiment, the most important first; methods are compared with `against`."""
     tasks = [task for task in findings.tasks if findings.has_reference(task)]
     return [
+        *_proposals(findings),
         _standings(findings),
         _contests(findings, against),
         *(_shares(findings, task) for task in tasks),
@@ -76,6 +78,29 @@ def conditions(findings: Findings) -> list[str]:
     if missing:
         lines.append(f"without the heuristic's cost, and therefore left out: {', '.join(missing)}")
     return lines
+
+
+def _proposals(findings: Findings) -> list[Sheet]:
+    """Learned proposals beside uniform ones; no table without them."""
+    found = comparisons(findings)
+    rows: list[tuple[str, ...]] = []
+    for each in found:
+        wins = sum(pair.learned < pair.uniform for pair in each.pairs)
+        losses = sum(pair.learned > pair.uniform for pair in each.pairs)
+        numbers = f"{each.uniform:.0f}", f"{each.learned:.0f}", f"{mean_ratio(each.pairs):.2f}", f"{each.p:.2g}"
+        rows.append((each.method, each.group, str(len(each.pairs)), str(wins), str(losses), *numbers, each.verdict))
+        for task in dict.fromkeys(pair.task for pair in each.pairs):
+            own = [pair for pair in each.pairs if pair.task == task]
+            medians = (f"{median(values):.0f}" for values in ([p.uniform for p in own], [p.learned for p in own]))
+            wins, losses = sum(p.learned < p.uniform for p in own), sum(p.learned > p.uniform for p in own)
+            rows.append(("", task, str(len(own)), str(wins), str(losses), *medians, f"{mean_ratio(own):.2f}", "", ""))
+    note = (
+        f"median evaluations until {NEAR:.0%} of the speed of the best program of any search, one more than the budget "
+        "if it is not reached; ratio: geometric mean over pairs of one kernel and seed; p: one-sided signed-rank test, "
+        f"with Holm's correction for the two groups; half: p is below {STRICT} and the learned median is at most half"
+    )
+    headings = ("", "kernels", "pairs", "fewer", "more", "uniform", "learned", "ratio", "p", "")
+    return [Sheet("Learned proposals", headings, tuple(rows), (note,), words=(0, 1, 9))] if found else []
 
 
 def _standings(findings: Findings) -> Sheet:
