@@ -30,6 +30,7 @@ from pdojo.perfllm.proposals.kernels import random_texts
 from pdojo.perfllm.proposals.learning import PartReport, train_model
 from pdojo.perfllm.proposals.lessons import Lesson, add_lesson, read_lessons, write_lessons
 from pdojo.perfllm.training.kernels import TrainingKernel
+from pdojo.search.contract.evaluation import reason
 from pdojo.search.contract.progress import Ending
 from pdojo.search.contract.progress import Progress as SearchProgress
 from pdojo.search.database import Database
@@ -142,13 +143,14 @@ class _Training:
                 progress.advance(task)
 
     def _lesson(self, kernel: TrainingKernel, source: str, proposals: str, seed: int, tell: Any) -> Lesson | None:
-        """What a search of a kernel teaches; None if no program has a cost."""
+        """The lesson of a search of a kernel; None if no program has a cost."""
         start, budget = kernel.game(), self.given.evaluations
         evaluator = make_evaluator(kernel.evaluator, kernel.machine, start.plain, kernel.seed)
         prices = RewardModel(start, evaluator, database=self.database, workload=kernel.workload)
         try:
             plain = prices.cost(start)
             if not plain.is_ok:
+                self.console.print(f"{kernel.title} teaches nothing: its plain program has no cost ({reason(plain)})")
                 return None
             result = search(
                 start,
@@ -177,7 +179,8 @@ class _Training:
 
     def _train(self, number: int) -> list[PartReport]:
         """Train on the lessons of the rounds up to this one."""
-        own = [lesson for lesson in self.lessons if int(lesson.source.split()[1].rstrip(",")) <= number]
+        rounds = tuple(f"round {each}," for each in range(number + 1))
+        own = [lesson for lesson in self.lessons if lesson.source.startswith(rounds)]
         known = Vocabulary(transformation_names())
         examples = examples_of(own, self.kernels[0].machine, known, Random(self.given.seed))
         facts = {

@@ -1,4 +1,4 @@
-"""What each move of a trace is worth: the cost of the program without it. Moves that are worth nothing are dropped."""
+"""Worth of the moves of a trace: the cost of the program without each. Moves that are worth nothing are dropped."""
 
 from __future__ import annotations
 

@@ -44,8 +44,9 @@ class Mutate:
         return self if self.mixture is None else Mutate(self.tries, self.mixture, evaluations)
 
     def drawings(self) -> dict[Drawing, float]:
-        """The ways to draw moves, and their shares."""
-        return {self._learned: self.share, UNIFORM: 1 - self.share} if self.mixture is not None else {UNIFORM: 1.0}
+        """The ways to draw moves, and their shares; none is zero."""
+        shares = {UNIFORM: 1.0} if self.mixture is None else {self._learned: self.share, UNIFORM: 1 - self.share}
+        return {drawing: share for drawing, share in shares.items() if share > 0}
 
     def drawn(self, random: Random) -> Drawing:
         """The way in which an edit is drawn."""

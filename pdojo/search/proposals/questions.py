@@ -70,7 +70,7 @@ class Vocabulary:
 
 
 def family_question(program: Program, history: History, names: Sequence[str], known: Vocabulary) -> Question:
-    """Which family comes next?"""
+    """The question which family comes next."""
     latest = [name for name, _ in (*history.latest, ("", ""), ("", ""))]
     counts = [[log2(1 + history.names[name]), name == latest[0], name == latest[1]] for name in names]
     items = numpy.concatenate([numpy.array(counts, dtype=numpy.float32), known.one_hot(names)], axis=1)
@@ -80,13 +80,13 @@ def family_question(program: Program, history: History, names: Sequence[str], kn
 def place_question(
     program: Program, history: History, name: str, some: Sequence[MoveCandidate], known: Vocabulary
 ) -> Question:
-    """Which candidate of a family: where, with which parameters?"""
+    """The question which candidate of a family: where, with which parameters."""
     latest = history.latest[0][0] if history.latest else ""
     return Question(_state(program, history, known, [latest, name]), place_rows(program, some, history))
 
 
 def position_question(moves: Sequence[Move], known: Vocabulary) -> Question:
-    """Where in a trace is a move inserted? Alternative k is before move k, the last one at the end."""
+    """The question where in a trace a move is inserted. Alternative k is before move k, the last one at the end."""
     names = ["", *(move.name for move in moves), ""]
     count = len(moves)
     places = [[k / max(1, count), k == count, log2(1 + count - k), log2(1 + k)] for k in range(count + 1)]
