@@ -10,10 +10,12 @@ import pytest
 from pdojo_tools.train import main
 from pdojo_tools.tune import main as tune
 
+import pdojo
 from pdojo.errors import UsageError
 from pdojo.perfllm.proposals.lessons import read_lessons
 from pdojo.search.contract.progress import SearchResult
 from pdojo.search.neighbourhoods import loaded_proposals
+from proposal_models import stored_model
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("safetensors", reason="safetensors is not installed")
@@ -86,6 +88,22 @@ def _tunes_by_them(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
         given = [*words, "--search", "evolve", "--proposals", f"learned:{model}", *more]
         assert tune(given) != 0
         assert message in capsys.readouterr().err
+
+
+def test_python_takes_proposals(tmp_path: Path) -> None:
+    learned = stored_model(tmp_path)
+    machine = pdojo.machine("x86-64-avx2")
+    some: dict[str, Any] = {"evaluations": 6, "evaluator": "analytical", "start": "plain", "measure": False, "seed": 1}
+    found = [
+        pdojo.tune("reducesum:8x32", machine, search="evolve", proposals=each, neighbourhood="mutate", **some)
+        for each in (learned, learned, "uniform")
+    ]
+    one, same, uniform = (each.found.result.history for each in found if each.found is not None)
+    assert [row.cost for row in one] == [row.cost for row in same] != [row.cost for row in uniform]
+    with pytest.raises(UsageError, match="proposals belongs to a search"):
+        pdojo.tune("reducesum:8x32", machine, proposals=learned, measure=False)
+    with pytest.raises(UsageError, match="for the neighbourhood 'mutate'"):
+        pdojo.tune("reducesum:8x32", machine, search="evolve", proposals=learned, neighbourhood="edges", **some)
 
 
 def test_wrong_models_are_refused(tmp_path: Path) -> None:
