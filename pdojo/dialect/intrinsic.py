@@ -46,9 +46,15 @@ class Intrinsic:
     registers: int = 0
     """Number of registers for operands, each of an operand's size; 0 if operands use the machine's vector registers."""
     threads: int = 0
-    """Number of threads of a warp that run it together; 0 if one thread runs it."""
+    """Number of threads that run it together, those of one or several whole warps; 0 if one thread runs it."""
+    warps: int = 1
+    """Number of neighbouring warps that run it together."""
     fragments: Mapping[str, str] = field(default_factory=dict[str, str])
     """Per operand, `lane, slot` over its indices: an element's thread, and its register in that thread."""
+    shared: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
+    """Per operand that the unit itself reads from shared memory, its atom: rows, bytes of a row and of a granule.
+
+    An instruction with such operands is asynchronous: the threads go on while it runs."""
     trusted: bool = True
     """Whether the templates may be compiled; those of a machine file need the user's trust."""
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TypeAlias
 
+from pdojo.backends.gpu.batches import Batch, batches_of, holds
 from pdojo.backends.gpu.launches import Launch, reduced_by
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.attributes import Mapping, Memory
@@ -45,9 +46,18 @@ class Synchronisation:
     early_commits: set[Node] = field(default_factory=set[Node])
     """Nodes whose copy group ends before their wait: copy and node are inside the same node of `commits`."""
 
+    batches: dict[Node, Batch] = field(default_factory=dict[Node, Batch])
+    """Batches of asynchronous instructions, keyed by the nodes that a fence and the end of their group enclose."""
+    product_waits: dict[Node, int] = field(default_factory=dict[Node, int])
+    """Number of groups of asynchronous instructions that may still run when a node begins."""
+    released: set[Node] = field(default_factory=set[Node])
+    """Nodes before which threads wait for accumulators."""
+    drained: set[Node] = field(default_factory=set[Node])
+    """The nodes of batches that end with a wait for their group."""
+
     def is_before(self, node: Node) -> bool:
         """Whether a barrier, a wait or the end of a group stands before a node."""
-        return node in self.barriers or node in self.waits or node in self.early_commits
+        return node in self.barriers or node in self.waits or node in self.early_commits or node in self.product_waits
 
 
 @dataclass(frozen=True)
@@ -117,22 +127,62 @@ class _Synchroniser:
         for first, second in self._pairs():
             for body, need in self._needs(first, second):
                 needs.setdefault(body, set()).add(need)
-        for leaf in self.launch.leaves:
-            if leaf.asynchronous:
-                self.sync.commits.add(self._item(self._loop_body(leaf), leaf))
-        arrivals = [a for leaf in self.launch.leaves if leaf.asynchronous for a in self._arrivals(leaf)]
+        copies = [leaf for leaf in self.launch.leaves if leaf.asynchronous]
+        self.sync.commits.update(self._item(self._loop_body(leaf), leaf) for leaf in copies)
+        arrivals = [a for leaf in copies for a in self._arrivals(leaf)]
+        batches = batches_of(self.launch)
+        self.sync.batches.update((batch.inside, batch) for batch in batches)
+        finished = [a for batch in batches for a in self._finished(batch)]
+        for arrival in (*(a for a in arrivals if a.crosses), *finished):
+            if self._group(arrival.body) > 1:
+                places = arrival.places(len(self._nodes(arrival.body)))
+                needs.setdefault(arrival.body, set()).add(_Need(frozenset(places)))
+        self._place_barriers(needs)
         for arrival in arrivals:
-            body = arrival.body
-            if arrival.crosses and self.launch.group(() if body is None else body.chain) > 1:
-                places = arrival.places(len(self._nodes(body)))
-                needs.setdefault(body, set()).add(_Need(frozenset(places)))
-        for body, wanted in needs.items():
-            group = self.launch.group(() if body is None else body.chain)
-            for place in _fewest(wanted, len(self._nodes(body))):
-                self.sync.barriers[self._nodes(body)[place]] = group
-        for arrival in arrivals:
-            self._wait(arrival)
+            self._wait(arrival, self.sync.commits, self.sync.waits)
+        for batch in batches:
+            self._wait_for(batch)
+        for arrival in finished:
+            self._wait(arrival, [batch.node for batch in batches], self.sync.product_waits)
         return self.sync
+
+    def _place_barriers(self, needs: dict[Body, set[_Need]]) -> None:
+        """Put as few barriers as possible into each body."""
+        for body, wanted in needs.items():
+            for place in _fewest(wanted, len(self._nodes(body))):
+                self.sync.barriers[self._nodes(body)[place]] = self._group(body)
+
+    # Asynchronous instructions
+
+    def _finished(self, batch: Batch) -> list[_Arrival]:
+        """The next writes of the elements that a batch reads; the batch waits by itself if it is inside of a node."""
+        leaf = batch.leaves[0]
+        home = self._loop_body(leaf, batch.node)
+        if self._item(home, leaf) is not batch.node:
+            self.sync.drained.add(batch.inside)
+            return []
+        return [a for one in batch.leaves for a in self._arrivals(one, batch.node)]
+
+    def _wait_for(self, batch: Batch) -> None:
+        """Wait for a batch's accumulators before other nodes that touch them."""
+        touching = [
+            leaf
+            for leaf in self.launch.leaves
+            if not holds(batch.node, leaf)
+            and any(a.array.buffer in batch.accumulators for a in self.launch.touched(leaf))
+        ]
+        waited = False
+        for leaf in touching:
+            common = self._common(batch.leaves[0], leaf)
+            body = common[-1] if len(common) > self.depth else None
+            later = leaf.order > batch.leaves[0].order
+            if later or any(_repeats(s) for s in common[self.depth :]):
+                node = self._item(body, leaf)
+                self.sync.product_waits[node] = 0
+                self.sync.released.add(node)
+            waited = waited or later
+        if not waited:
+            self.sync.drained.add(batch.inside)
 
     def _pairs(self) -> Iterator[tuple[Use, Use]]:
         for first in self.uses:
@@ -188,8 +238,8 @@ class _Synchroniser:
 
     # Asynchronous copies
 
-    def _arrivals(self, copy: Leaf) -> Iterator[_Arrival]:
-        """The next accesses to the elements that a copy writes or reads.
+    def _arrivals(self, copy: Leaf, batch: Scope | None = None) -> Iterator[_Arrival]:
+        """The next accesses to the elements that a copy, or an instruction of a batch, writes or reads.
 
         Groups of one thread complete in order, copies of one group in any order.
         """
@@ -199,7 +249,7 @@ class _Synchroniser:
             for use in self.uses if own.leaf is copy else ():
                 if use.memory is own.memory and (own.writes or use.writes):
                     crosses = self._crosses(own, use)
-                    found = [replace(arrival, crosses=crosses) for arrival in self._arrival(own, use)]
+                    found = [replace(arrival, crosses=crosses) for arrival in self._arrival(own, use, batch)]
                     if use.leaf is copy:
                         again += found
                     else:
@@ -214,8 +264,8 @@ class _Synchroniser:
         relation = (*(EQUAL,) * self.depth, *(ANY,) * (len(common) - self.depth))
         return self._meet(own, use, relation)
 
-    def _arrival(self, own: Use, use: Use) -> Iterator[_Arrival]:
-        home = self._loop_body(own.leaf)
+    def _arrival(self, own: Use, use: Use, batch: Scope | None) -> Iterator[_Arrival]:
+        home = self._loop_body(own.leaf, batch)
         common = self._common(own.leaf, use.leaf)
         if home is not None and home not in common:
             body = common[-1] if len(common) > self.depth else None
@@ -264,18 +314,25 @@ class _Synchroniser:
         # The second instance's variable equals the first's plus the distance.
         return self._touch(own, use, (*(EQUAL,) * loop.depth, BEFORE), (variable + distance, variable))
 
-    def _wait(self, arrival: _Arrival) -> None:
-        """Wait at the last barrier before the access, so that all threads have waited, or at the access."""
+    def _wait(self, arrival: _Arrival, ends: Container[Node], waits: dict[Node, int]) -> None:
+        """Wait at the last barrier before the access, so that all threads have waited, or at the access.
+
+        Groups end after the nodes `ends`; the wait is added to `waits`.
+        """
         nodes = self._nodes(arrival.body)
         places = [p for p in arrival.places(len(nodes)) if nodes[p] in self.sync.barriers]
         place = places[0] if places else arrival.reader
-        commits = [k for k, node in enumerate(nodes) if node in self.sync.commits]
+        commits = [k for k, node in enumerate(nodes) if node in ends]
         allowed = arrival.outstanding(commits, place)
-        self.sync.waits[nodes[place]] = min(allowed, self.sync.waits.get(nodes[place], allowed))
+        waits[nodes[place]] = min(allowed, waits.get(nodes[place], allowed))
         if arrival.early:
             self.sync.early_commits.add(nodes[place])
 
     # Bodies
+
+    def _group(self, body: Body) -> int:
+        """Number of threads that share the work of a body."""
+        return self.launch.group(() if body is None else body.chain)
 
     def _common(self, first: Leaf, second: Leaf) -> tuple[Scope, ...]:
         """The scopes around both statements that run sequentially."""
@@ -295,9 +352,9 @@ class _Synchroniser:
         held = leaf.chain[depth] if len(leaf.chain) > depth else leaf
         return next(k for k, node in enumerate(self._nodes(body)) if node is held)
 
-    def _loop_body(self, leaf: Leaf) -> Body:
-        """The innermost loop around a statement and all its thread scopes; None if there is none."""
-        outside = leaf.chain[self.depth :]
+    def _loop_body(self, leaf: Leaf, batch: Scope | None = None) -> Body:
+        """The innermost loop around a statement, or the batch with it, and all its thread scopes; None without one."""
+        outside = leaf.chain[self.depth : None if batch is None else batch.depth]
         threads = [k for k, s in enumerate(outside) if s in threads_of(leaf.chain)]
         outside = outside[: threads[0]] if threads else outside
         loops = [s for s in outside if _repeats(s)]

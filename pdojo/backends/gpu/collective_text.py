@@ -1,11 +1,12 @@
-"""Instructions that the threads of a warp run together, printed as calls of the intrinsic's function in each thread.
+"""Instructions that the threads of warps run together, printed as calls of the intrinsic's function in each thread.
 
 If several warps reach the instruction, all compute results in registers, and one warp stores results that they share.
 
 An operand in the thread's own memory is passed directly: its elements lie in the order of the slots. Elements of other
 operands are first loaded into a fragment, and stored afterwards if the instruction writes them. They are loaded as
 matrices (`MatrixLoad`) from shared memory if the machine has an instruction whose rows are contiguous there, else as
-vectors wherever neighbouring slots are neighbours in memory.
+vectors wherever neighbouring slots are neighbours in memory. An operand that the unit itself reads from shared memory
+is passed as the address of its first element, and its layout as arguments of a function template.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ from contextlib import contextmanager
 from pdojo.backends.c.code import variable
 from pdojo.backends.common.addresses import Address
 from pdojo.backends.common.walk import describe
+from pdojo.backends.gpu.batches import is_asynchronous
 from pdojo.backends.gpu.device_code import DeviceCode
 from pdojo.backends.gpu.launches import Launch, reduced_by
 from pdojo.backends.gpu.operand_loads import MemoryOperand
-from pdojo.backends.gpu.spelling import DeviceSpelling
+from pdojo.backends.gpu.spelling import UNITS, DeviceSpelling
 from pdojo.dialect.affine import const
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.machines.collectives import Collective, SpreadAccess
+from pdojo.dialect.machines.collectives import Collective, SharedAccess, SpreadAccess
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.matrix_load import MatrixLoad
+from pdojo.dialect.machines.shared_operand import SharedLayout, shared_layout
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import LoweringError
@@ -50,8 +53,16 @@ class CollectiveText:
         depth = max(spread.leaf.depth for spread in collective.operands.values())
         with self.code.block(self._head(collective)), self._lane(collective, depth):
             pointers: list[str] = []
+            layouts: list[int] = []
             stores: list[tuple[str, SpreadAccess]] = []
-            for number, spread in enumerate(collective.operands.values()):
+            for number, operand in enumerate(collective.names):
+                if operand in collective.shared:
+                    layout = self._layout(collective.shared[operand])
+                    layouts += layout.major, layout.group_bytes, layout.piece_bytes
+                    array = self.code.names[collective.shared[operand].access.array.buffer]
+                    pointers.append(f"&{array}[{self.code.position(Address(layout.start))}]")
+                    continue
+                spread = collective.operands[operand]
                 if spread.access.array.buffer in self.code.own:
                     pointers.append(self._own(spread))
                     continue
@@ -60,7 +71,16 @@ class CollectiveText:
                 self._load(name, spread, depth)
                 if spread.writes:
                     stores.append((name, spread))
-            self.code.line(f"{intrinsic.name}({', '.join(pointers)});")
+            alone = layouts and not is_asynchronous(collective)
+            template = f"<{', '.join(map(str, layouts))}>" if layouts else ""
+            if alone:
+                self.code.line(f"{UNITS}_fence();")
+            self.code.line(f"{intrinsic.name}{template}({', '.join(pointers)});")
+            if alone:
+                self.code.line(f"{UNITS}_commit();")
+                self.code.line(f"{UNITS}_wait<0>();")
+                for name, _ in stores:
+                    self.code.line(f"{UNITS}_hold({name});")
             for name, spread in stores:
                 operand = self._operand(spread, depth)
                 for slot in range(spread.fragment.slots):
@@ -83,6 +103,12 @@ class CollectiveText:
             raise LoweringError(f"a warp computes {describe(scope)}, which must be inside a grid, and outside of ':w'")
         if any(reduced_by(leaf) for leaf in scope.leaves):
             raise LoweringError(f"different warps would accumulate into the cells of {describe(scope)}")
+
+    def _layout(self, shared: SharedAccess) -> SharedLayout:
+        """The layout of an operand that the unit itself reads; `match` has checked that there is one."""
+        found = shared_layout(self.nest, shared.access, shared.leaf, shared.depths, shared.atom)
+        assert isinstance(found, SharedLayout)
+        return found
 
     def _head(self, collective: Collective) -> str:
         """The condition that selects one of several warps to store a shared result; empty if it is not needed."""

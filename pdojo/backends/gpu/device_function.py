@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from math import prod
@@ -23,10 +23,10 @@ from pdojo.backends.gpu.barriers import synchronisation
 from pdojo.backends.gpu.block_walk import BlockWalk, chain_around, holding
 from pdojo.backends.gpu.collective_text import CollectiveText
 from pdojo.backends.gpu.device_code import DeviceCode
-from pdojo.backends.gpu.homes import OWN, Workspace, own_part, shared_offsets
+from pdojo.backends.gpu.homes import OWN, SHARED_ALIGNMENT, Workspace, own_part, shared_alignment, shared_offsets
 from pdojo.backends.gpu.launches import Launch, grid_limits, launch, reduced_by
 from pdojo.backends.gpu.numbering import is_complete, is_in_warp, leader
-from pdojo.backends.gpu.spelling import GROUP, MATRICES, STATIC_SHARED, DeviceSpelling
+from pdojo.backends.gpu.spelling import GROUP, MATRICES, STATIC_SHARED, UNITS, DeviceSpelling
 from pdojo.backends.gpu.tree_text import TreeText
 from pdojo.dialect.affine import Expr, IndexArray
 from pdojo.dialect.attributes import Memory
@@ -142,6 +142,11 @@ class DeviceFunction(BlockWalk[str], LoopText):
         self.wide = frozenset(n for n in self.sync.barriers if not is_in_warp(self.launch, chain_around(n), warp))
         self.held = holding(self.wide, [t.root for t in self.trees.trees if t.blocks])
         self.collectives = CollectiveText(self.launch, code, self.nest, kernel.machine)
+        collectives = self.launch.collectives
+        self.has_units = any(a in collectives.shared for leaf in self.launch.leaves for a in leaf.accesses)
+        """Whether tensor units themselves read shared memory."""
+        if self.has_units:
+            kernel.helpers.add(UNITS)
         self.is_leader = False
         """Whether the appended code runs in only one thread of a group."""
 
@@ -193,16 +198,18 @@ class DeviceFunction(BlockWalk[str], LoopText):
             if buffer in self.kernel.workspace.offsets:
                 place = f"((char *)workspace + {self.kernel.workspace.offsets[buffer]})"
                 self.code.line(spelling.pointer(buffer.dtype, names[buffer], place))
-        shared: list[tuple[str, str, int]] = [
-            (b.dtype, names[b], layout_of(self.nest, b).size) for b in self.buffers if b.memory is Memory.SHARED
+        shared: list[tuple[str, str, int, int]] = [
+            (b.dtype, names[b], layout_of(self.nest, b).size, shared_alignment(self.launch, b))
+            for b in self.buffers
+            if b.memory is Memory.SHARED
         ]
-        shared += [(dtype, name, self.launch.threads) for dtype, name in self.trees.scratch]
-        offsets, total = shared_offsets([(dtype, size) for dtype, _, size in shared])
+        shared += [(dtype, name, self.launch.threads, SHARED_ALIGNMENT) for dtype, name in self.trees.scratch]
+        offsets, total = shared_offsets([(dtype, size, alignment) for dtype, _, size, alignment in shared])
         static = total <= STATIC_SHARED and spelling.dynamic_shared is not None
         if shared and not static and spelling.dynamic_shared is not None:
-            self.code.line(spelling.dynamic_shared)
-        for (dtype, name, size), offset in zip(shared, offsets, strict=True):
-            self.code.line(spelling.shared(dtype, name, size, offset, dynamic=not static))
+            self.code.line(spelling.dynamic_shared.format(max(alignment for *_, alignment in shared)))
+        for (dtype, name, size, alignment), offset in zip(shared, offsets, strict=True):
+            self.code.line(spelling.shared(dtype, name, size, (offset, alignment), dynamic=not static))
         if self.launch.threads > 1 or self.launch.strides:
             self.code.line("const int thread = threadIdx.x;")
         return 0 if static else total
@@ -242,10 +249,24 @@ class DeviceFunction(BlockWalk[str], LoopText):
     # Order
 
     def node(self, node: Node) -> None:
-        """Append a node, and the end of a copy group after it."""
+        """Append a node, and the end of a copy group after it; a batch of products begins with a fence."""
+        batch = self.sync.batches.get(node)
+        if batch is not None:
+            self._hold(batch.accumulators)
+            self.code.line(f"{UNITS}_fence();")
         super().node(node)
+        if batch is not None:
+            self.code.line(f"{UNITS}_commit();")
+        if batch is not None and node in self.sync.drained:
+            self.code.line(f"{UNITS}_wait<0>();")
+            self._hold(batch.accumulators)
         if node in self.sync.commits:
             self.code.line("pd_copy_commit();")
+
+    def _hold(self, accumulators: Iterable[Buffer]) -> None:
+        """Keep accesses to accumulators on their side of this place."""
+        for buffer in accumulators:
+            self.code.line(f"{UNITS}_hold({self.kernel.names[buffer]});")
 
     def synchronise(self, node: Node) -> None:
         """Append the waits for copies and the barrier before a node, if any."""
@@ -253,6 +274,12 @@ class DeviceFunction(BlockWalk[str], LoopText):
             self.code.line("pd_copy_commit();")
         if node in self.sync.waits:
             self.code.line(f"pd_copy_wait<{self.sync.waits[node]}>();")
+        if node in self.sync.product_waits:
+            self.code.line(f"{UNITS}_wait<{self.sync.product_waits[node]}>();")
+        if node in self.sync.released:
+            self._hold(dict.fromkeys(b for batch in self.sync.batches.values() for b in batch.accumulators))
+        if self.has_units and node in self.sync.barriers:
+            self.code.line(f"{UNITS}_show();")
         if node in self.wide:
             self.code.line("__syncthreads();")
         elif node in self.sync.barriers:

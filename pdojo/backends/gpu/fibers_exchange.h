@@ -47,7 +47,7 @@ __attribute__((noinline)) inline void lane_barrier(Waiting waiting, uint64_t mas
         fail("it exchanges at line %d with offset %d, thread %d with offset %d", line, offset, t, member.offset);
     }
     lanes &= ~mask;
-    if (waiting == MATRIX || waiting == MATRIX_LOAD) state.instruction(&state.fragments[base]);
+    if (waiting == MATRIX || waiting == MATRIX_LOAD || waiting == UNIT) state.instruction(&state.fragments[base]);
     for (uint64_t rest = mask; rest; rest &= rest - 1) {
       const int t = base + __builtin_ctzll(rest);
       if (waiting == SHUFFLE) memcpy(state.received[t], state.sent[t ^ offset], 16);

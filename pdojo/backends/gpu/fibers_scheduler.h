@@ -2,6 +2,7 @@
 #pragma once
 #include "fibers_memory.h"
 #include "fibers_state.h"
+#include "fibers_units_state.h"
 #pragma GCC visibility push(hidden)
 
 namespace pd_fiber {
@@ -142,6 +143,8 @@ __attribute__((noinline)) inline void run_grid(const char *name, long blocks, lo
   watch(blocks);
   map_shared(shared_bytes);
   const Region shared = state.regions[state.regions.size - 1];
+  shown = static_cast<char *>(malloc(shared_bytes + 1));
+  if (!shown) fail("there is no memory for what units see of shared memory");
   state.kernel = name;
   state.threads = int(threads);
   state.body = body;
@@ -165,13 +168,16 @@ __attribute__((noinline)) inline void run_grid(const char *name, long blocks, lo
     }
     memset(state.arrived_lanes, 0, sizeof state.arrived_lanes);
     state.ended = state.arrived = 0;
+    begin_units();
     all_ready();
     go(state.host, pick());
     check_outcome();
+    check_units();
     check_written();
   }
   written.active = false;
   state.kernel = nullptr;
+  free(shown);
   munmap(shared.low - shared.gap, shared.high - shared.low + 2 * shared.gap);
   --state.regions.size;
   free(numbers.values);

@@ -40,7 +40,7 @@ constexpr size_t PAGE_BYTES = 64 << 10; /* a multiple of the pages of any system
 constexpr size_t GAP_BYTES = size_t(1) << 30;
 
 enum Order { ASCENDING, DESCENDING, SHUFFLED };
-enum Waiting : uint8_t { NOWHERE, BLOCK, WARP_BARRIER, SHUFFLE, MATRIX, MATRIX_LOAD };
+enum Waiting : uint8_t { NOWHERE, BLOCK, WARP_BARRIER, SHUFFLE, MATRIX, MATRIX_LOAD, UNIT };
 
 #ifdef PD_UCONTEXT
 struct Context {
@@ -206,7 +206,7 @@ inline void check_aligned(const char *type, uintptr_t address, size_t alignment,
 
 inline const char *waiting_name(Waiting waiting) {
   static const char *const names[] = {"nothing", "__syncthreads", "__syncwarp", "pd_shfl_xor", "pd_mma",
-                                      "pd_ldmatrix"};
+                                      "pd_ldmatrix", "pd_unit"};
   return names[waiting];
 }
 

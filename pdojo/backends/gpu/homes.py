@@ -105,14 +105,20 @@ def outlives_launches(nest: Nest, buffer: Buffer) -> bool:
     return not alone and not any(holds_grid(node) for node in roots)
 
 
-def shared_offsets(sizes: Sequence[tuple[str, int]]) -> tuple[list[int], int]:
-    """Byte offsets of arrays in a block's shared memory, keyed by element types and sizes; and the total size."""
+def shared_offsets(sizes: Sequence[tuple[str, int, int]]) -> tuple[list[int], int]:
+    """Byte offsets of arrays in a block's shared memory, from element types, sizes, alignments; and the total size."""
     offsets: list[int] = []
     total = 0
-    for dtype, size in sizes:
-        offsets.append(total)
-        total += rounded(size * byte_width(dtype), SHARED_ALIGNMENT)
+    for dtype, size, alignment in sizes:
+        offsets.append(rounded(total, alignment))
+        total = offsets[-1] + rounded(size * byte_width(dtype), SHARED_ALIGNMENT)
     return offsets, total
+
+
+def shared_alignment(found: Launch, buffer: Buffer) -> int:
+    """Alignment in bytes of a buffer in shared memory: that of its atoms if a tensor unit itself reads it."""
+    atoms = [a.atom.bytes for a in found.collectives.shared.values() if a.access.array.buffer is buffer]
+    return max([SHARED_ALIGNMENT, *atoms])
 
 
 @dataclass(frozen=True)
@@ -139,8 +145,13 @@ def own_part(found: Launch, nest: Nest, buffer: Buffer) -> Own:
     for d in range(count):
         ranked = _ranked([(leaf.extents, indices[access][d]) for leaf, access in uses])
         extents[d] = 1 + max(e.bounds(leaf.extents)[1] for (leaf, _), e in zip(uses, ranked, strict=True))
-        whole = physical_shape(nest, buffer)[d] if held is None else extents[d]
-        if extents[d] > whole and all(indices[a][d] == physical_index(a, leaf.chain)[d] for leaf, a in uses):
+        if held is None:
+            whole = physical_shape(nest, buffer)[d]
+            plain = all(indices[a][d] == physical_index(a, leaf.chain)[d] for leaf, a in uses)
+        else:
+            plain = d == count - 1
+            whole = held.fragment.slots if plain else extents[d]
+        if extents[d] > whole and plain:
             # Bounds of divisions are loose; the index itself is inside the buffer.
             extents[d] = whole
             continue

@@ -65,7 +65,8 @@ class Launch:
         """The accesses of a statement in the code; an instruction of a warp hides the accesses to its temporaries."""
         if self.collectives.of(leaf) is None:
             return leaf.accesses
-        return [access for access in leaf.accesses if access in self.collectives.spreads]
+        found = self.collectives
+        return [access for access in leaf.accesses if access in found.spreads or access in found.shared]
 
     def group(self, chain: Sequence[Scope]) -> int:
         """The number of consecutive threads that cover all those running one instance of a chain's inside.
@@ -170,7 +171,8 @@ def _check_distributed(nest: Nest, found: Launch) -> None:
             scopes = [s for s in threads_of(leaf.chain) if s in found.strides]
             used = tuple((s.extent, found.strides[s]) for s in scopes if any(e.uses(s.depth) for e in access.index))
             if access in spreads:
-                used = (*used, (spreads[access].fragment.threads, 1))
+                counts = [count for count, _ in spreads[access].numbers]
+                used = (*used, *((count, prod(counts[k + 1 :])) for k, count in enumerate(counts)))
             if known is None:
                 known = used
             elif scopes and used != known:

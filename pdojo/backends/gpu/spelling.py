@@ -128,6 +128,26 @@ template <int N> static __device__ __forceinline__ void pd_sync_group() {
   __builtin_amdgcn_wave_barrier();
 }
 """
+_CUDA_UNITS = """
+/* Instructions of tensor units that run while their threads go on (PTX ISA, wgmma): order the registers before them,
+   end a group of them, wait until at most N groups run. */
+static __device__ __forceinline__ void pd_unit_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+static __device__ __forceinline__ void pd_unit_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+template <int N> static __device__ __forceinline__ void pd_unit_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(N) : "memory");
+}
+/* Keep accesses to accumulators before or behind this place. */
+template <int N> static __device__ __forceinline__ void pd_unit_hold(float (&x)[N]) {
+#pragma unroll
+  for (int k = 0; k < N; k++) asm volatile("" : "+f"(x[k]) :: "memory");
+}
+/* Show the units what this thread has written to shared memory (PTX ISA, fence.proxy.async). */
+static __device__ __forceinline__ void pd_unit_show() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+"""
+UNITS = "pd_unit"
+"""Beginning of the names of the functions for asynchronous instructions."""
 GROUP = "pd_sync_group"
 """Name of the barrier of a group of threads."""
 MATRICES = "pd_mma"
@@ -178,8 +198,8 @@ class DeviceSpelling(CSpelling, ABC):
     """The prefix of the runtime's names (`cuda`) if its launches can fail."""
     host_only: tuple[str, ...] = ()
     """Lines before and after host code, which hide it from a compiler of device code."""
-    dynamic_shared: str | None = "extern __shared__ __align__(16) unsigned char pd_shared[];"
-    """The declaration of dynamic shared memory; None if there is none."""
+    dynamic_shared: str | None = "extern __shared__ __align__({}) unsigned char pd_shared[];"
+    """The declaration of dynamic shared memory, with a place for its alignment; None if there is none."""
 
     def head(self, *, threads: bool, streams: bool) -> str:
         """Empty: `device_head` begins the file."""
@@ -199,12 +219,13 @@ class DeviceSpelling(CSpelling, ABC):
         bounds = str(threads) if blocks is None else f"{threads}, {blocks}"
         return f'extern "C" __global__ void __launch_bounds__({bounds})\n{name}({", ".join(parameters)})'
 
-    def shared(self, dtype: str, name: str, size: int, offset: int, *, dynamic: bool) -> str:
-        """The declaration of an array in shared memory; `offset` is its position in bytes in dynamic shared memory."""
+    def shared(self, dtype: str, name: str, size: int, place: tuple[int, int], *, dynamic: bool) -> str:
+        """The declaration of an array in shared memory; `place` is its offset in dynamic memory, and its alignment."""
+        offset, alignment = place
         kind = self.types[dtype]
         if dynamic:
             return f"{kind} *{self.restrict} {name} = ({kind} *)(pd_shared + {offset});"
-        return f"__shared__ __align__(16) {kind} {name}[{size}];"
+        return f"__shared__ __align__({alignment}) {kind} {name}[{size}];"
 
     def own(self, dtype: str, name: str, size: int) -> str:
         """The declaration of a thread's variable or array."""
@@ -269,6 +290,7 @@ class CudaSpelling(DeviceSpelling):
     def device_head(self, uses: Uses) -> str:
         """Types that NVRTC lacks, and the helpers for shuffles and copies."""
         text = _CUDA_HEAD + _CUDA_SHUFFLE * uses.shuffles + _CUDA_GROUP * (GROUP in uses.helpers)
+        text += _CUDA_UNITS * (UNITS in uses.helpers)
         text += _accesses(
             uses, ("uint2", "uint4"), load="__ldcs", readonly="__ldg", store="__stcs((decltype(bits) *)to, bits)"
         )
@@ -322,13 +344,14 @@ class FiberSpelling(DeviceSpelling):
     def device_head(self, uses: Uses) -> str:
         """The runtime with all files that it includes: the text needs no include."""
         files = ["fibers.h", *["fibers_matrices.h"] * (MATRICES in uses.helpers)]
+        files += ["fibers_units.h"] * (UNITS in uses.helpers)
         taken = set[str]()
         return "".join(_with_includes(name, taken) for name in files)
 
-    def shared(self, dtype: str, name: str, size: int, offset: int, *, dynamic: bool) -> str:
+    def shared(self, dtype: str, name: str, size: int, place: tuple[int, int], *, dynamic: bool) -> str:
         """A reference to an array in the block's memory with checked bounds."""
         kind = self.types[dtype]
-        return f"{kind} (&{name})[{size}] = pd_shared<{kind}, {size}>({offset});"
+        return f"{kind} (&{name})[{size}] = pd_shared<{kind}, {size}>({place[0]});"
 
     def own(self, dtype: str, name: str, size: int) -> str:
         """Variables of a thread, filled with NaN so that reads before the first write are visible."""

@@ -1,4 +1,4 @@
-"""Scopes of a program that all threads of a warp compute together, by one instruction (`threads` of an intrinsic).
+"""Scopes of a program that all threads of whole warps compute together, by one instruction (`threads` of an intrinsic).
 
 The elements that each thread touches follow from the fragments of the machine description. Whether the nest is what the
 instruction computes is not checked here (`pdojo.dialect.rules.tensor`).
@@ -7,12 +7,13 @@ instruction computes is not checked here (`pdojo.dialect.rules.tensor`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from pdojo.dialect.affine import Expr, var
+from pdojo.dialect.affine import Expr, floordiv, modulo, var
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machines.fragment import Fragment
+from pdojo.dialect.machines.shared_operand import Atom
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
@@ -30,11 +31,35 @@ class SpreadAccess:
     """The scopes that run along the operand's dimensions."""
     writes: bool
     """Whether the instruction writes the operand."""
+    warps: int = 1
+    """The warps that run the instruction together."""
 
     @property
     def lane(self) -> Expr:
         """The thread that touches the element of an iteration."""
         return self.fragment.thread_of([var(d) for d in self.depths], self.leaf.extents)
+
+    @property
+    def numbers(self) -> tuple[tuple[int, Expr], ...]:
+        """The warps and the threads of a warp that run the instruction: how many, and which one has the element.
+
+        Only the threads of the warp if there is one warp.
+        """
+        each, extents = self.fragment.threads // self.warps, self.leaf.extents
+        if self.warps == 1:
+            return ((each, self.lane),)
+        return (self.warps, floordiv(self.lane, each, extents)), (each, modulo(self.lane, each, extents))
+
+
+@dataclass(frozen=True, eq=False)
+class SharedAccess:
+    """An access to an operand that the unit itself reads from shared memory."""
+
+    access: Access
+    leaf: Leaf
+    atom: Atom
+    depths: tuple[int, ...]
+    """The scopes that run along the operand's dimensions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +69,11 @@ class Collective:
     scope: Scope
     intrinsic: Intrinsic
     operands: Mapping[str, SpreadAccess]
-    """The operands, keyed by their names in the meaning, in the order of its arguments."""
+    """The operands in registers, keyed by their names in the meaning, in the order of its arguments."""
+    shared: Mapping[str, SharedAccess]
+    """The operands that the unit itself reads from shared memory, likewise."""
+    names: tuple[str, ...]
+    """The names of all operands, in the order of the arguments."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +83,8 @@ class Held:
     dims: tuple[int, ...]
     """The dimensions of the tile."""
     fragment: Fragment
+    warps: int
+    """The warps that hold a tile together."""
 
     def lane(self, access: Access, leaf: Leaf) -> Expr:
         """The thread that has the element of an access."""
@@ -70,6 +101,9 @@ class Collectives:
 
     scopes: Mapping[Scope, Collective] = field(default_factory=dict[Scope, Collective])
     spreads: Mapping[Access, SpreadAccess] = field(default_factory=dict[Access, SpreadAccess])
+    """Operands in the registers of threads."""
+    shared: Mapping[Access, SharedAccess] = field(default_factory=dict[Access, SharedAccess])
+    """Operands that a unit itself reads from shared memory."""
 
     def of(self, leaf: Leaf) -> Collective | None:
         """The collective scope around a statement; None if one thread runs the statement."""
@@ -93,13 +127,17 @@ class Collectives:
             held = _held(spread, leaf)
             if isinstance(held, Reason):
                 return held
-            if found is not None and (found.dims, found.fragment.places) != (held.dims, held.fragment.places):
+            if found is not None and _place(found) != _place(held):
                 return Reason(
                     f"the threads of a warp hold '{buffer.names[0]}' in two ways",
                     f"{describe_access(access)} is distributed otherwise than at the instruction before",
                 )
             found = held
         return found
+
+
+def _place(held: Held) -> tuple[object, ...]:
+    return held.dims, held.fragment.places, held.warps
 
 
 def _held(spread: SpreadAccess, leaf: Leaf) -> Held | Reason:
@@ -119,7 +157,7 @@ def _held(spread: SpreadAccess, leaf: Leaf) -> Held | Reason:
         dims[along] = dimension
     if dims.keys() != own:
         return Reason(f"'{buffer.names[0]}', which the threads of a warp hold, does not have all elements of a tile")
-    return Held(tuple(dims[d] for d in spread.depths), spread.fragment)
+    return Held(tuple(dims[d] for d in spread.depths), spread.fragment, spread.warps)
 
 
 def collectives_of(nest: Nest) -> Collectives:
@@ -128,14 +166,17 @@ def collectives_of(nest: Nest) -> Collectives:
     known = {i.name: i for i in nest.intrinsics if i.threads} if mapped else {}
     found = [c for s in mapped if s.intrinsic in known and (c := _collective(s, known[s.intrinsic])) is not None]
     spreads: dict[Access, SpreadAccess] = {}
+    shared: dict[Access, SharedAccess] = {}
     for collective in found:
         arrays = {spread.access.array: spread for spread in collective.operands.values()}
+        read = {one.access.array: one for one in collective.shared.values()}
         for leaf in collective.scope.leaves:
             for access in leaf.accesses:
                 if access.array in arrays:
-                    one = arrays[access.array]
-                    spreads[access] = SpreadAccess(access, leaf, one.fragment, one.depths, one.writes)
-    return Collectives({c.scope: c for c in found}, spreads)
+                    spreads[access] = replace(arrays[access.array], access=access, leaf=leaf)
+                elif access.array in read:
+                    shared[access] = replace(read[access.array], access=access, leaf=leaf)
+    return Collectives({c.scope: c for c in found}, spreads, shared)
 
 
 def _collective(scope: Scope, intrinsic: Intrinsic) -> Collective | None:
@@ -146,6 +187,7 @@ def _collective(scope: Scope, intrinsic: Intrinsic) -> Collective | None:
     if not same_form(pattern.root, scope):
         return None
     operands: dict[str, SpreadAccess] = {}
+    shared: dict[str, SharedAccess] = {}
     for one, other in pair(pattern.root, scope):
         if not isinstance(one, Leaf) or not isinstance(other, Leaf):
             continue
@@ -153,11 +195,14 @@ def _collective(scope: Scope, intrinsic: Intrinsic) -> Collective | None:
             if not isinstance(wanted, Access) or not isinstance(access, Access):
                 continue
             name = wanted.array.name
-            if name in pattern.operands and name not in operands:
-                depths = tuple(d + scope.depth for e in wanted.index for d in e.variables())
-                operands[name] = SpreadAccess(
-                    access, other, pattern.fragments[name], depths, pattern.writes(wanted.array)
-                )
-    if operands.keys() != pattern.operands.keys():
+            depths = tuple(d + scope.depth for e in wanted.index for d in e.variables())
+            if name in pattern.shared and name not in shared:
+                shared[name] = SharedAccess(access, other, pattern.shared[name], depths)
+            elif name in pattern.fragments and name not in operands:
+                writes = pattern.writes(wanted.array)
+                operands[name] = SpreadAccess(access, other, pattern.fragments[name], depths, writes, intrinsic.warps)
+    names = tuple(pattern.operands)
+    if operands.keys() | shared.keys() != set(names):
         return None
-    return Collective(scope, intrinsic, {name: operands[name] for name in pattern.operands})
+    ordered = {name: operands[name] for name in names if name in operands}
+    return Collective(scope, intrinsic, ordered, shared, names)

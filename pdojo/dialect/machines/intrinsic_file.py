@@ -16,7 +16,10 @@ from pdojo.errors import UsageError
 from pdojo.toml import count, each, pairs, table, word
 
 Table: TypeAlias = Mapping[str, Any]
-_KEYS = ("name", "meaning", "templates", "features", "strides", "numerics", "registers", "threads", "fragments")
+_KEYS = (
+    *("name", "meaning", "templates", "features", "strides", "numerics", "registers"),
+    *("threads", "warps", "fragments", "shared"),
+)
 
 
 def read_intrinsic(value: object, *, deferred: bool, trusted: bool) -> Intrinsic:
@@ -67,10 +70,21 @@ def _checked(name: str, table: Mapping[str, object]) -> Intrinsic:
             raise UsageError(f"'{one}' is no numerics class: {', '.join(classes)}")
     features = _words("features", table.get("features", []))
     registers = _count(table, "registers", "the registers that hold its operands")
-    threads = _count(table, "threads", "the threads of a warp that run it together")
+    threads = _count(table, "threads", "the threads of a warp or of several, which run it together")
+    warps = _count({"warps": 1, **table}, "warps", "the warps that run it together")
     fragments = texts("fragments", table.get("fragments", {}))
     strides = _strides(table.get("strides", {}))
-    return Intrinsic(name, meaning, templates, features, strides, numerics, registers, threads, fragments)
+    shared = _atoms(table.get("shared", {}))
+    return Intrinsic(
+        name, meaning, templates, features, strides, numerics, registers, threads, warps, fragments, shared
+    )
+
+
+def _atoms(value: object) -> dict[str, tuple[int, ...]]:
+    found = pairs(partial(each, count), value)
+    if found is None:
+        raise UsageError("'shared' must give each operand three whole numbers, such as a = [8, 128, 16]")
+    return {name: tuple(numbers) for name, numbers in found.items()}
 
 
 def _count(table: Mapping[str, object], key: str, what: str) -> int:
@@ -108,7 +122,13 @@ def _stride(value: object) -> Stride | None:
 
 def intrinsic_to_json(intrinsic: Intrinsic) -> dict[str, Any]:
     """An intrinsic as a JSON object: the table that `read_intrinsic` reads."""
-    warp = {"threads": intrinsic.threads, "fragments": dict(intrinsic.fragments)} if intrinsic.threads else {}
+    warp: dict[str, Any] = {}
+    if intrinsic.threads:
+        warp |= {"threads": intrinsic.threads, "fragments": dict(intrinsic.fragments)}
+    if intrinsic.warps != 1:
+        warp["warps"] = intrinsic.warps
+    if intrinsic.shared:
+        warp["shared"] = {name: list(atom) for name, atom in intrinsic.shared.items()}
     return {
         **warp,
         "name": intrinsic.name,

@@ -286,15 +286,20 @@ def _check_atomics(path: Path, gpu: Gpu) -> None:
 
 
 def _check_warps(path: Path, described: Machine) -> None:
-    """Raise UsageError for an instruction whose threads are not one warp, and for two instructions of one name."""
+    """Raise UsageError for an instruction whose threads are not whole warps, and for two instructions of one name."""
     whole = described.gpu.warp_size
     for load in described.matrix_loads:
         if load.name in {i.name for i in described.intrinsics}:
             raise _error(path, "matrix_loads", f"an intrinsic is called '{load.name}', too; choose another name")
-    wrong = [("intrinsics", "intrinsic ", i) for i in described.intrinsics if i.threads not in (0, whole)]
-    wrong += [("matrix_loads", "", i) for i in described.matrix_loads if i.threads != whole]
-    for key, kind, one in wrong:
-        problem = f"{kind}'{one.name}': 'threads' must be a whole warp, gpu.warp_size = {whole}, not {one.threads}"
+    wrong = [
+        ("intrinsics", "intrinsic ", i, i.warps)
+        for i in described.intrinsics
+        if i.threads not in (0, i.warps * whole) or not i.warps
+    ]
+    wrong += [("matrix_loads", "", i, 1) for i in described.matrix_loads if i.threads != whole]
+    for key, kind, one, warps in wrong:
+        wanted = "a whole warp" if warps == 1 else f"{warps} whole warps ('warps')"
+        problem = f"{kind}'{one.name}': 'threads' must be {wanted}, gpu.warp_size = {whole}, not {one.threads}"
         raise _error(path, key, problem)
 
 

@@ -9,6 +9,7 @@ from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.intrinsic import FREE, Intrinsic, Stride
 from pdojo.dialect.machines.fragment import Fragment, fragment
+from pdojo.dialect.machines.shared_operand import Atom, atom_of
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Access, Array, Index, Leaf, Nest, Node, Scope
@@ -24,7 +25,9 @@ class IntrinsicPattern:
     operands: dict[str, Array]
     strides: dict[str, tuple[Stride, ...]]
     fragments: dict[str, Fragment]
-    """Per operand of an instruction of a whole warp, how its threads hold it; empty for other instructions."""
+    """Per operand in the registers of whole warps, how the threads hold it; empty for other instructions."""
+    shared: dict[str, Atom]
+    """Per operand that the unit itself reads from shared memory, how rows lie there."""
 
     def writes(self, operand: Array) -> bool:
         """Whether the instruction writes an operand."""
@@ -48,7 +51,12 @@ class IntrinsicPattern:
 
 def pattern_of(intrinsic: Intrinsic) -> IntrinsicPattern:
     """The meaning as a pattern. Raises UsageError if the meaning is not one."""
-    given = tuple(sorted(intrinsic.strides.items())), intrinsic.threads, tuple(sorted(intrinsic.fragments.items()))
+    given = (
+        tuple(sorted(intrinsic.strides.items())),
+        intrinsic.threads,
+        tuple(sorted(intrinsic.fragments.items())),
+        tuple(sorted(intrinsic.shared.items())),
+    )
     return _pattern(intrinsic.name, intrinsic.meaning, *given)
 
 
@@ -59,6 +67,7 @@ def _pattern(
     strides: tuple[tuple[str, tuple[Stride, ...]], ...],
     threads: int,
     fragments: tuple[tuple[str, str], ...],
+    shared: tuple[tuple[str, tuple[int, ...]], ...],
 ) -> IntrinsicPattern:
     try:
         kernels = parse_notation(meaning, f"meaning of '{name}'")
@@ -78,12 +87,30 @@ def _pattern(
     distances = {n: given.pop(n, _dense(a)) for n, a in operands.items()}
     if given:
         raise UsageError(f"strides are given for '{min(given)}', which is no operand: {', '.join(operands)}")
-    pattern = IntrinsicPattern(nest, root, operands, distances, _fragments(operands, threads, dict(fragments)))
+    atoms = _atoms(nest, operands, threads, dict(shared))
+    spread = {n: a for n, a in operands.items() if n not in atoms}
+    held = _fragments(spread, threads, dict(fragments))
+    pattern = IntrinsicPattern(nest, root, operands, distances, held, atoms)
     _check_operands(pattern)
     _check_temporaries(nest)
     if threads:
         _check_warp(pattern, dict(strides))
     return pattern
+
+
+def _atoms(nest: Nest, operands: dict[str, Array], threads: int, given: dict[str, tuple[int, ...]]) -> dict[str, Atom]:
+    """The atoms of the operands that the unit reads from shared memory: matrices that it does not write."""
+    found: dict[str, Atom] = {}
+    for name, numbers in given.items():
+        if name not in operands:
+            raise UsageError(f"'shared' has '{name}', which is no operand: {', '.join(operands)}")
+        if not threads or nest.writers[name] or len(operands[name].shape) != 2:
+            raise UsageError(f"operand '{name}' of 'shared' must be a matrix that an instruction of whole warps reads")
+        try:
+            found[name] = atom_of(numbers)
+        except UsageError as error:
+            raise UsageError(f"operand '{name}' of 'shared': {error}") from None
+    return found
 
 
 def _fragments(operands: dict[str, Array], threads: int, texts: dict[str, str]) -> dict[str, Fragment]:
@@ -92,7 +119,9 @@ def _fragments(operands: dict[str, Array], threads: int, texts: dict[str, str]) 
         raise UsageError("'fragments' are for the instructions of a warp, whose number of threads 'threads' must give")
     for name in texts:
         if name not in operands:
-            raise UsageError(f"a fragment is given for '{name}', which is no operand: {', '.join(operands)}")
+            raise UsageError(
+                f"a fragment is given for '{name}', which is no operand in registers: {', '.join(operands)}"
+            )
     found: dict[str, Fragment] = {}
     for name, array in operands.items() if threads else ():
         if name not in texts:

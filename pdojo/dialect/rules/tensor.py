@@ -16,11 +16,12 @@ from operator import mul
 from typing import TypeAlias
 
 from pdojo.dialect.affine import Expr, const, var
-from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.intrinsic import FREE, Intrinsic
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.pattern import IntrinsicPattern, pair, pattern_of, same_form
+from pdojo.dialect.machines.shared_operand import shared_layout
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Array, Constant, Leaf, Nest, Node, Scope
@@ -246,6 +247,16 @@ def _spread_operand(nest: Nest, pattern: IntrinsicPattern, site: Scope, places: 
             return Reason(f"{describe_access(other)} changes with {{{depth}}}, but operand '{one.array.name}' does not")
     if pattern.writes(one.array) and _one_cell(physical, leaf, sorted(wanted)):
         return Reason(f"elements of '{other.array.name}' that the instruction writes would share a cell")
+    if pattern.shared and pattern.writes(one.array) and other.array.buffer.memory is Memory.STACK:
+        return Reason(
+            f"the instruction runs on while its threads go on, so '{other.array.name}' must be in registers or in "
+            "memory of the block, not on the stack"
+        )
+    if one.array.name in pattern.shared:
+        depths = [d + site.depth for e in one.index for d in e.variables()]
+        found = shared_layout(nest, other, leaf, depths, pattern.shared[one.array.name])
+        if isinstance(found, Reason):
+            return found
     return Operand(other.array, const(0), ())
 
 

@@ -106,22 +106,36 @@ def _held_problem(program: Program, buffer: Buffer, held: Held, launch: Scope) -
         for use in program.uses[leaf]:
             if use.access.array.buffer is not buffer or use.access in spreads:
                 continue
-            warp = next((s for s in leaf.chain if s.mapping is Mapping.WARP), None)
-            lane = held.lane(use.access, leaf)
-            if warp is None or warp.extent != held.fragment.threads:
+            lane, thread = held.lane(use.access, leaf), _thread_in(held, leaf)
+            if thread is None:
+                each = held.fragment.threads // held.warps
+                around = f" inside a ':b' scope of {held.warps}" if held.warps > 1 else ""
                 return Reason(
-                    f"the threads of a warp hold '{name}' by a fragment, so a ':w' scope of "
-                    f"{held.fragment.threads} iterations must be around every other access",
+                    f"the threads of a warp hold '{name}' by a fragment, so a ':w' scope of {each} iterations{around} "
+                    "must be around every other access",
                     f"{describe_access(use.access)}",
                 )
             relation = (EQUAL,) * len(leaf.chain)
-            elsewhere = Query(use.domain, use.domain, (), relation, ((lane, var(warp.depth)),))
+            elsewhere = Query(use.domain, use.domain, (), relation, ((lane, thread),))
             if program.collisions.find(elsewhere) is not None:
                 return Reason(
                     f"the threads of a warp hold '{name}' by a fragment, but other threads would access its elements",
-                    f"{describe_access(use.access)} is in lane {_spell(lane)}, not {{{warp.depth}}}",
+                    f"{describe_access(use.access)} is in lane {_spell(lane)}, not {_spell(thread)}",
                 )
     return None
+
+
+def _thread_in(held: Held, leaf: Leaf) -> Expr | None:
+    """The number of a statement's thread among those that hold a tile; None if there are not as many."""
+    threads = [s for s in leaf.chain if s.mapping in (Mapping.BLOCK, Mapping.WARP)]
+    each = held.fragment.threads // held.warps
+    if not threads or threads[-1].mapping is not Mapping.WARP or threads[-1].extent != each:
+        return None
+    if held.warps == 1:
+        return var(threads[-1].depth)
+    if len(threads) < 2 or threads[-2].extent != held.warps:
+        return None
+    return var(threads[-2].depth) * each + var(threads[-1].depth)
 
 
 def _spell(expression: Expr) -> str:
@@ -164,10 +178,12 @@ class _Level:
 
     def _threads(self, use: Use) -> list[tuple[int, Expr]]:
         """Per thread scope, outermost first, the number of threads, and the number of the accessing thread."""
-        spread = collectives(self.program).spreads.get(use.access) if self.mapping is Mapping.WARP else None
-        if spread is not None:
-            return [(spread.fragment.threads, spread.lane)]
-        return [(s.extent, var(s.depth)) for s in self._scopes(use.leaf)]
+        scopes = [(s.extent, var(s.depth)) for s in self._scopes(use.leaf)]
+        spread = collectives(self.program).spreads.get(use.access)
+        if spread is None:
+            return scopes
+        numbers = spread.numbers
+        return [*scopes, *(numbers[-1:] if self.mapping is Mapping.WARP else numbers[:-1])]
 
     def _indexes(self, use: Use) -> bool:
         """Whether threads access cells of their own."""

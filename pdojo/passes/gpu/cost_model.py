@@ -195,7 +195,8 @@ class _Launch:
     def _loaded(self, leaf: Leaf) -> list[SpreadAccess]:
         """The operands of a warp instruction that a statement loads."""
         spreads = self.found.collectives.spreads
-        return [spreads[a] for a in self.found.touched(leaf) if a.array.buffer.memory is not Memory.REGISTER]
+        touched = [a for a in self.found.touched(leaf) if a.array.buffer.memory is not Memory.REGISTER]
+        return [spreads[a] for a in touched if a in spreads]
 
     def _shared(self, leaf: Leaf) -> float:
         """Cycles of shared memory in a block for a statement."""

@@ -126,10 +126,10 @@ c f32 [4, 2] heap
 FRAGMENTS = {"a": "{0}, {1}", "b": "{1}*2+{0}, 0", "c": "{0}%2*2+{1}, {0}//2"}
 
 
-def warp_table(meaning: str = PRODUCT, threads: int = 4, **fragments: str) -> str:
+def warp_table(meaning: str = PRODUCT, threads: int = 4, more: str = "", **fragments: str) -> str:
     given = {**FRAGMENTS, **fragments}
     rows = ", ".join(f'{name} = "{text}"' for name, text in given.items() if text)
-    return table(meaning, threads=str(threads), fragments="{ " + rows + " }")
+    return table(meaning, threads=str(threads), fragments="{ " + rows + " }" + more)
 
 
 WARP_MISTAKES = {
@@ -137,13 +137,39 @@ WARP_MISTAKES = {
         warp_table(threads=2, a="{0}%2, {0}//2*2+{1}", b="{1}, {0}", c="{1}, {0}"),
         "'threads' must be a whole warp, gpu.warp_size = 4, not 2",
     ),
+    "two warps": (
+        warp_table(more="\nwarps = 2"),
+        "'threads' must be 2 whole warps ('warps'), gpu.warp_size = 4, not 4",
+    ),
+    "warps": (warp_table(more="\nwarps = -2"), "'warps' must be a whole number, the warps that run it together"),
+    "atom": (
+        warp_table(b="", more="\nshared = { b = [2, 8] }"),
+        "operand 'b' of 'shared': write three powers of two: rows, bytes of a row, bytes of a granule",
+    ),
+    "granules": (
+        warp_table(b="", more="\nshared = { b = [2, 16, 4] }"),
+        "operand 'b' of 'shared': a row must have as many granules as an atom has rows, 2",
+    ),
+    "atoms": (warp_table(more="\nshared = { b = 3 }"), "'shared' must give each operand three whole numbers"),
+    "written and shared": (
+        warp_table(c="", more="\nshared = { c = [2, 8, 4] }"),
+        "operand 'c' of 'shared' must be a matrix that an instruction of whole warps reads",
+    ),
+    "shared, no operand": (
+        warp_table(more="\nshared = { d = [2, 8, 4] }"),
+        "'shared' has 'd', which is no operand: a, b, c",
+    ),
+    "shared, with a fragment": (
+        warp_table(more="\nshared = { b = [2, 8, 4] }"),
+        "a fragment is given for 'b', which is no operand in registers",
+    ),
     "negative": (warp_table(threads=-1), "'threads' must be a whole number, the threads of a warp"),
     "no threads": (
         warp_table(threads=0),
         "'fragments' are for the instructions of a warp, whose number of threads 'threads' must give",
     ),
     "missing": (warp_table(b=""), "operand 'b' needs a fragment, as 4 threads share it"),
-    "no operand": (warp_table(d="{0}, {1}"), "a fragment is given for 'd', which is no operand: a, b, c"),
+    "no operand": (warp_table(d="{0}, {1}"), "a fragment is given for 'd', which is no operand in registers: a, b, c"),
     "no text": (table(PRODUCT, threads="4", fragments="3"), "'fragments' must be a table of texts"),
     "no expression": (warp_table(a="{0}, x"), "fragment of 'a': '{0}, x' is no fragment: "),
     "no dimension": (warp_table(a="{0}, {2}"), "fragment of 'a': '{0}, {2}' is no fragment: "),
@@ -211,13 +237,14 @@ WARP_INTRINSICS = [(name, i) for name, i in ALL if i.threads]
 @pytest.mark.parametrize(("name", "intrinsic"), WARP_INTRINSICS, ids=lambda v: getattr(v, "name", v))
 def test_fragments(name: str, intrinsic: Intrinsic) -> None:
     """Forwards and backwards: `element` finds what `lane` and `slot` number."""
-    assert intrinsic.threads == machine(name).gpu.warp_size
+    assert intrinsic.threads == intrinsic.warps * machine(name).gpu.warp_size
     assert machine_from_json(machine_to_json(machine(name))) == machine(name)
     for fragment in pattern_of(intrinsic).fragments.values():
         extents = (intrinsic.threads,)
-        for lane in range(intrinsic.threads):
-            for slot in range(fragment.slots):
-                index = [e.evaluate([lane]) for e in fragment.element(slot, 0, extents)]
+        for slot in range(fragment.slots):
+            element = fragment.element(slot, 0, extents)
+            for lane in range(intrinsic.threads):
+                index = [e.evaluate([lane]) for e in element]
                 assert (fragment.lane.evaluate(index), fragment.slot.evaluate(index)) == (lane, slot)
 
 

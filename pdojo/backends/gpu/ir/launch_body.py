@@ -14,7 +14,7 @@ from pdojo.backends.common.walk import LoopBounds, describe
 from pdojo.backends.gpu.atomic_text import atomics_of, check_atomic
 from pdojo.backends.gpu.barriers import synchronisation
 from pdojo.backends.gpu.block_walk import holding
-from pdojo.backends.gpu.homes import own_part, shared_offsets
+from pdojo.backends.gpu.homes import SHARED_ALIGNMENT, own_part, shared_offsets
 from pdojo.backends.gpu.ir.atomic_builder import atomic_rmw
 from pdojo.backends.gpu.ir.dialect import WORKGROUP, DynamicSharedMemoryOp
 from pdojo.backends.gpu.ir.thread_builder import ThreadBuilder
@@ -79,7 +79,8 @@ class LaunchBody(ThreadBuilder):
         shapes = [(b.dtype, physical_shape(self.nest, b), b.names[0]) for b in buffers]
         shapes += [(t.dtype, (self.launch.threads,), t.shared) for t in trees]
         kinds = [MemRefType(DTYPES[dtype], shape, memory_space=WORKGROUP) for dtype, shape, _ in shapes]
-        sizes = [(dtype, kind.element_count()) for (dtype, _, _), kind in zip(shapes, kinds, strict=True)]
+        counts = [kind.element_count() for kind in kinds]
+        sizes = [(dtype, count, SHARED_ALIGNMENT) for (dtype, _, _), count in zip(shapes, counts, strict=True)]
         offsets, total = shared_offsets(sizes)
         if not shapes:
             return 0

@@ -68,9 +68,9 @@ class ThreadCopies:
         random = np.random.default_rng(leaf.order)
         for level, count in zip(_LEVELS, self.counts, strict=True):
             scopes = [s for s in leaf.chain if s.mapping is level]
-            lane = self._lane(access, level)
-            if lane is not None and count > 1:
-                columns.append(evaluate(lane, ivs, rows))
+            thread = self._number(access, level)
+            if thread is not None and count > 1:
+                columns.append(_number(scopes, ivs, rows) * thread[0] + evaluate(thread[1], ivs, rows))
             elif scopes and count > 1:
                 columns.append(_number(scopes, ivs, rows))
             elif access is leaf.output or launch is None:
@@ -92,17 +92,27 @@ class ThreadCopies:
             if any(steps):
                 yield [launch, *((t + s) % n for t, s, n in zip(threads, steps, self.counts, strict=True))]
 
-    def _lane(self, access: Access, level: Mapping) -> Expr | None:
-        """The thread of a warp that holds an element of an instruction's operand; None for other accesses."""
-        spread = self.collectives.spreads.get(access) if level is Mapping.WARP else None
-        return None if spread is None else spread.lane
+    def _number(self, access: Access, level: Mapping) -> tuple[int, Expr] | None:
+        """How many warps, or threads of a warp, hold an instruction's operand, and which one an element.
+
+        None for other accesses.
+        """
+        spread = self.collectives.spreads.get(access)
+        numbers = () if spread is None else spread.numbers
+        if level is Mapping.WARP:
+            return numbers[-1] if numbers else None
+        return numbers[0] if len(numbers) > 1 else None
 
     def _threads(self, leaf: Leaf, level: Mapping) -> int:
-        together = self.collectives.threads(leaf.chain) if level is Mapping.WARP else 1
+        found = self.collectives.of(leaf)
+        together = 1
+        if found is not None:
+            warps = found.intrinsic.warps
+            together = found.intrinsic.threads // warps if level is Mapping.WARP else warps
         return together * prod(s.extent for s in leaf.chain if s.mapping is level)
 
     def _reaches_all(self, access: Access, leaf: Leaf, level: Mapping) -> bool:
-        if self._lane(access, level) is not None:
+        if self._number(access, level) is not None:
             return False
         scopes = [s for s in leaf.chain if s.mapping is level]
         indexed = any(e.uses(s.depth) for s in scopes for e in access.index)

@@ -1,0 +1,230 @@
+"""Products of warpgroups, whose units read shared memory themselves, by fibers with the tables of the PTX ISA."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+import pdojo.kernels
+from differential.compiled import kernel, random_inputs
+from differential.device_code import (
+    CompiledKernels,
+    compile_kernels,
+    first_line,
+    run_fibers,
+    unnoticed,
+)
+from differential.library import close
+from pdojo.backends.calling.arrays import parameters_of
+from pdojo.backends.gpu import nvrtc
+from pdojo.backends.gpu.resources import MissingTool
+from pdojo.backends.gpu.spelling import CudaSpelling, FiberSpelling
+from pdojo.backends.gpu.targets import device_text
+from pdojo.dialect.assumptions import with_alignment
+from pdojo.dialect.flow.program import Program
+from pdojo.dialect.intrinsic import Intrinsic
+from pdojo.dialect.machines.pattern import pattern_of
+from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.rules.tensor import tensor_problems
+from pdojo.dialect.rules.threads import visibility_problems
+from pdojo.dialect.semantics.interpreter import interpret
+from pdojo.dialect.view.build import nest_of
+from pdojo.errors import LoweringError
+from pdojo.kernels import workload
+from pdojo.transforms.game import Game
+from pdojo.transforms.trace import Trace
+from toolchain import require_fibers
+
+MACHINE = machine("nvidia-sm90a")
+UNITS = {unit.name: unit for unit in MACHINE.intrinsics if unit.shared}
+FORMS = tuple(product("km", "kn"))
+"""The dimensions along which elements of both operands are neighbours."""
+STEPS = 64
+TRACE = Path(pdojo.kernels.__file__).parent / "traces" / "matmul_bf16-nvidia-sm90a.trace"
+
+
+def tiles(unit: Intrinsic, first: str, second: str, memory: str = "register") -> KernelOp:
+    """A block of two warpgroups with a tile each; operands in shared memory are contiguous along a dimension."""
+    shapes = {name: array.shape for name, array in pattern_of(unit).operands.items()}
+    (m, k), n = shapes["a"], shapes["b"][1]
+    narrow = pattern_of(unit).operands["a"].dtype
+    lanes = 8
+    row = f"{STEPS}^{{by}}*{lanes}"
+    left = {"k": f"[{2 * m}, {row.format(by=0)}]", "m": f"[{2 * m // STEPS}, {STEPS}, {row.format(by=1)}]"}[first]
+    right = {"k": f"[{n}, {row.format(by=0)}]", "n": f"[{n // STEPS}, {STEPS}, {row.format(by=1)}]"}[second]
+    to = {"k": "{1},{2}", "m": f"{{1}}//{STEPS},{{2}},{{1}}%{STEPS}"}
+    term = f"{{2}}*{k}+{{5}}"
+    a = {"k": f"p[{{1}}*{m}+{{3}},{term}]", "m": f"p[{{1}},{term},{{3}}]"}[first]
+    b = {"k": f"q[{{4}},{term}]", "n": f"q[{{4}}//{STEPS},{term},{{4}}%{STEPS}]"}[second]
+    own = "{1},{2},{3},{4},{5}"
+    elements = f"| 2:b 4:b 2:u {n // 8}:u 32:w 2:u"
+    lane = "{2}*16+{3}*8+{5}//4,{4}*8+{6}+{5}%4*2"
+    return kernel(
+        f"""kernel {unit.name}_{first}{second}_{memory}(x, z) -> (y)
+numerics contract reassociate
+x {narrow} [{2 * m}, {STEPS}] heap
+z {narrow} [{n}, {STEPS}] heap
+y f32 [{2 * m}, {n}] heap
+s f32 [2, {m}, {n}] {memory}
+p {narrow} {left} shared
+q {narrow} {right} shared
+u f32 [2:N, {STEPS // k}:N, {m}:N, {n}:N, {k}:N] stack
+v f32 [2:N, {STEPS // k}:N, {m}:N, {n}:N, {k}:N] stack
+
+1:g
+{elements} s[{{1}},{lane}] = 0
+| {2 * m}:b {STEPS} p[{to["m" if first == "m" else "k"]}] = x[{{1}},{{2}}]
+| {n}:b {STEPS} q[{to["m" if second == "n" else "k"]}] = z[{{1}},{{2}}]
+| 2:b {STEPS // k} {m}:m({unit.name}) {n} {k}
+| | u[{own}] = cast({a})
+| | v[{own}] = cast({b})
+| | s[{{1}},{{3}},{{4}}] fma= u[{own}] * v[{own}]
+{elements} y[{{1}}*{m}+{lane}] = s[{{1}},{lane}]
+"""
+    )
+
+
+@cache
+def compiled(name: str) -> tuple[CompiledKernels, list[KernelOp]]:
+    """The tiles of an instruction, in all forms; and with accumulators in memory."""
+    programs = [tiles(UNITS[name], *form) for form in FORMS]
+    programs += [tiles(UNITS[name], "k", "n", memory) for memory in ("heap",)]
+    return compile_kernels(programs, described=MACHINE), programs
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_every_instruction_in_all_forms(name: str) -> None:
+    require_fibers()
+    code, programs = compiled(name)
+    for number, program in enumerate(programs):
+        Game(program, MACHINE)
+        inputs = random_inputs(parameters_of(nest_of(program)), number)
+        wanted = interpret(program, inputs)
+        for found in code.run(program, inputs):
+            close(found, wanted, program)
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_wrong_fragment_is_noticed(name: str) -> None:
+    require_fibers()
+    unit = UNITS[name]
+    program = tiles(unit, "k", "n", "heap")
+    inputs = random_inputs(parameters_of(nest_of(program)), 2)
+    wanted = interpret(program, inputs)
+    lane, slot = unit.fragments["c"].split(",")
+    for other in (f"127 - ({lane}), {slot}", f"{lane}, {pattern_of(unit).fragments['c'].slots - 1} - ({slot})"):
+        wrong = replace(unit, fragments={"c": other})
+        mistaken = replace(MACHINE, intrinsics=(wrong,))
+        (found,) = run_fibers(program, inputs, described=mistaken, ways=[(True, "ascending")])
+        with pytest.raises(AssertionError):
+            close(found, wanted, program)
+
+
+def replayed(text: str) -> tuple[KernelOp, KernelOp]:
+    """A library product at a size, and what the trace makes of it."""
+    trace = Trace.load(TRACE)
+    program = with_alignment(workload(text).instantiate(), 16)
+    by_location, by_identifier = Game(program, MACHINE), Game(program, MACHINE)
+    by_location.apply_all(trace.moves)
+    assert by_identifier.replay(trace.steps) == []
+    assert by_location.program.text == by_identifier.program.text
+    return program, by_identifier.kernel
+
+
+def test_the_trace_and_its_defects() -> None:
+    """The trace gives a right program; without any fence, wait or barrier, or at other addresses, it is wrong."""
+    require_fibers()
+    program, final = replayed("matmul_bf16:256x320x512")
+    inputs = random_inputs(parameters_of(nest_of(program)), 4)
+    wanted = interpret(program, inputs)
+    text = device_text(final, spelling=FiberSpelling(), machine=MACHINE).text
+    assert unnoticed(text, defects(text), program, final, inputs, wanted, warp=32, scratch=0) == []
+
+
+def defects(text: str) -> dict[str, dict[int, str]]:
+    """Lines of a text without synchronisation, with waits for fewer groups, or with other addresses."""
+    lines, found = text.split("\n"), dict[str, dict[int, str]]()
+    replaced = (
+        *(("_wait<1>", "_wait<2>"), ("1024, 8192>", "1024, 4096>"), ("<1, 1024", "<1, 2048")),
+        *((" ^ ", " + 0 * "), ("(i2+2)%4*8192", "(i2+1)%4*8192"), ("&as[i4*4096+i5*16", "&as[i4*4096+i5*8")),
+    )
+    for k in range(first_line(text), len(lines)):
+        line = lines[k].strip()
+        # What holds the accumulators concerns compilers only.
+        if line.startswith(("__sync", "pd_copy_wait", "pd_unit")) and not line.startswith("pd_unit_hold"):
+            found[f"{k} without {line}"] = {k: ""}
+        found |= {f"{k} with {b}": {k: lines[k].replace(a, b)} for a, b in replaced if a in lines[k]}
+    assert len(found) == 7 + 2 + 6
+    return found
+
+
+def compile_units(kernel: KernelOp) -> tuple[nvrtc.CudaImage, str]:
+    """The image of a kernel, and its instructions; empty without a disassembler."""
+    text = device_text(kernel, spelling=CudaSpelling(), machine=MACHINE).text
+    try:
+        image = nvrtc.compile_cuda(text, processor=MACHINE.processor)
+    except MissingTool as error:
+        pytest.skip(str(error))
+    (resources,) = image.kernels.values()
+    assert (resources.spill_stores, resources.spill_loads, resources.stack) == (0, 0, 0)
+    return image, "" if nvrtc.disassembler() is None else nvrtc.disassemble(image.cubin)
+
+
+def test_the_trace_compiles() -> None:
+    """A step has four instructions, one wait for products, one barrier; the products are not serialised."""
+    image, code = compile_units(replayed("matmul_bf16:4096x4096x4096")[1])
+    assert "serialized" not in image.log
+    if code:
+        assert re.findall(r"\bHGMMA\.(\S+)", code) == ["64x256x16.F32.BF16"] * 4
+        assert re.findall(r"\bWARPGROUP\.DEPBAR\.LE gsb0, (\w+)", code) == ["0x1", "0x0"]
+        assert len(re.findall(r"\bBAR\.SYNC", code)) == 1
+        # One access of each thread serves eight numbers.
+        assert len(re.findall(r"\bLDGSTS\.E\.BYPASS\.128", code)) == 4 + 8
+
+
+@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("form", FORMS, ids="".join)
+def test_every_form_compiles(name: str, form: tuple[str, str]) -> None:
+    image, code = compile_units(tiles(UNITS[name], *form))
+    assert "serialized" not in image.log
+    if code:
+        shapes = re.findall(r"\bHGMMA\.([^.]+)\S* \w+, gdesc\[\w+\]((?:\.\w+)*)", code)
+        expected = "".join(f".tnsp{operand}" for operand, major in zip("AB", form, strict=True) if major != "k")
+        assert {flags for _, flags in shapes} == {expected}
+
+
+REFUSED = {
+    "must be in shared memory": ("p bf16 [128, 64^0*8] shared", "p bf16 [128, 64] heap"),
+    "must be exchanged by the number of the row: swizzle_dim@p:1{by=0 granule=8}": ("64^0*8", "64"),
+    "granules of 16 bytes in the rows of 'q'": ("q bf16 [1, 64, 64^1*8]", "q bf16 [1, 64, 64^1*4]"),
+    "must have rows of 128 bytes": ("p bf16 [128, 64^0*8]", "p bf16 [128, 128^0*8]"),
+    "must begin with the first of 8 rows of 'p'": ("p[{1}*64+{3},", "p[{1}*63+{3},"),
+    "rows of 'p' must be neighbours in groups of 8": (
+        "p[{1}*64+{3},",
+        "p[{1}*64+{3}//8*8+{3}%2+{3}//4%2*2+{3}//2%2*4,",
+    ),
+    "rows and columns of 'p' are mixed": ("p[{1}*64+{3},{2}*16+{5}]", "p[{1}*64+{3},({3}+{5})%64]"),
+    "must be in registers or in memory of the block": ("s f32 [2, 64, 64] register", "s f32 [2, 64, 64] stack"),
+    "every access must be indexed by the same threads": ("2:b 4:b 2:u 8:u 32:w", "2:b 4:u 2:u 8:u 32:w"),
+    "two threads access one of its cells": ("{5}//4,{4}*8+{6}+{5}%4*2]\n", "{5}%8,{4}*8+{6}+{5}//8*2]\n"),
+}
+"""Parts of reasons, and changes of a program that lead to them."""
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_other_operands_are_refused(reason: str) -> None:
+    text = print_notation(tiles(UNITS["wgmma_64x64x16_bf16"], "k", "n"))
+    old, new = REFUSED[reason]
+    assert old in text
+    program = kernel(text.replace(old, new))
+    problems = [*tensor_problems(Program(program, MACHINE)), *visibility_problems(Program(program, MACHINE))]
+    assert reason in str(problems[0])
+    with pytest.raises(LoweringError):
+        device_text(program, spelling=CudaSpelling(), machine=MACHINE)
