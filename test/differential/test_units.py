@@ -28,16 +28,20 @@ from pdojo.backends.gpu.targets import device_text
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.intrinsic import Intrinsic
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.pattern import pattern_of
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
+from pdojo.dialect.notation.bound import bound
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.rules.tensor import tensor_problems
 from pdojo.dialect.rules.threads import visibility_problems
 from pdojo.dialect.semantics.interpreter import interpret
-from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.build import nest_of, nest_on
 from pdojo.errors import LoweringError
 from pdojo.kernels import workload
+from pdojo.passes.gpu.cost_model import estimate_gpu
+from pdojo.passes.passes import run_pass
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
 from toolchain import require_fibers
@@ -228,3 +232,90 @@ def test_other_operands_are_refused(reason: str) -> None:
     assert reason in str(problems[0])
     with pytest.raises(LoweringError):
         device_text(program, spelling=CudaSpelling(), machine=MACHINE)
+
+
+def passed(text: str, dtype: str | None, multiprocessors: int = 132) -> tuple[KernelOp, KernelOp, Machine]:
+    """A library kernel and what the pass makes of it for a device with so many multiprocessors."""
+    described = replace(MACHINE, gpu=replace(MACHINE.gpu, multiprocessors=multiprocessors))
+    program = with_alignment(workload(text, dtype=dtype).instantiate(), 16)
+    game = Game(program, described)
+    run_pass("heuristic", game)
+    return program, game.kernel, described
+
+
+def units_in(final: KernelOp) -> set[str]:
+    return {scope.intrinsic for scope in nest_of(final).scopes if scope.intrinsic}
+
+
+CHOSEN = [
+    ("matmul_bf16:256x320x512", None, "wgmma_64x256x16_bf16"),
+    # Tails in every dimension; rows whose vectors are not aligned go through registers.
+    ("matmul_bf16:130x65x264", None, "wgmma_64x64x16_bf16"),
+    ("matmul_bf16:100x64x135", None, "wgmma_64x64x16_bf16"),
+    ("matmul_nt:128x128x256", "bf16", "wgmma_64x256x16_bf16"),
+    ("matmul_tn:192x136x128", "f16", "wgmma_64x64x16_f16"),
+    ("matmul_tt:136x72x64", "f16", "wgmma_64x64x16_f16"),
+    ("bmm:2x64x128x128", "bf16", "wgmma_64x128x16_bf16"),
+]
+"""Products, element types, and the instruction that the pass chooses for a device with two multiprocessors."""
+
+
+@pytest.mark.parametrize(("text", "dtype", "name"), CHOSEN)
+def test_the_pass_uses_the_instructions(text: str, dtype: str | None, name: str) -> None:
+    require_fibers()
+    program, final, described = passed(text, dtype, 2)
+    assert units_in(final) == {name}
+    inputs = random_inputs(parameters_of(nest_of(program)), 7)
+    wanted = interpret(program, inputs)
+    for found in run_fibers(final, inputs, described=described, ways=[(True, "ascending"), (False, 3)]):
+        close(found, wanted, program)
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype"),
+    [("matmul_bf16:4096x4096x4096", None), ("matmul_nt:1000x1000x1000", "f16"), ("matmul_tn:512x2048x512", "bf16")],
+)
+def test_the_products_of_the_pass_are_not_serialised(text: str, dtype: str | None) -> None:
+    """One barrier a step; products of a step run while the block comes to the next one."""
+    _, final, _ = passed(text, dtype)
+    text = device_text(final, spelling=CudaSpelling(), machine=MACHINE).text
+    try:
+        image = nvrtc.compile_cuda(text, processor=MACHINE.processor)
+    except MissingTool as error:
+        pytest.skip(str(error))
+    assert "serialized" not in image.log
+    assert not any(resources.spills or resources.stack for resources in image.kernels.values())
+    if nvrtc.disassembler() is not None:
+        code = nvrtc.disassemble(image.cubin)
+        assert re.search(r"\bHGMMA\.", code)
+        assert "0x1" in re.findall(r"\bWARPGROUP\.DEPBAR\.LE gsb0, (\w+)", code)
+
+
+def test_the_pass_takes_other_instructions_for_few_rows() -> None:
+    assert units_in(passed("matmul_bf16:32x128x256", None)[1]) == {"mma_16x8x16_bf16"}
+
+
+def test_the_model_prefers_products_of_warpgroups() -> None:
+    final = passed("matmul_bf16:4096x4096x4096", None)[1]
+    other = Game(with_alignment(workload("matmul_bf16:4096x4096x4096").instantiate(), 16), machine("nvidia-sm90"))
+    run_pass("heuristic", other)
+    new, old = (estimate_gpu(nest_on(k, m), m) for k, m in ((final, MACHINE), (other.kernel, machine("nvidia-sm90"))))
+    assert new is not None
+    assert old is not None
+    # At the peak, 4096^3 products take 253,000 cycles of 132 multiprocessors.
+    assert 253_000 < new.launches[0].issue < 0.7 * old.launches[0].issue
+
+
+def test_rows_that_calls_choose() -> None:
+    require_fibers()
+    described = replace(MACHINE, gpu=replace(MACHINE.gpu, multiprocessors=2))
+    game = Game(with_alignment(workload("matmul_bf16:1..300x192x256").instantiate(), 16), described)
+    run_pass("heuristic", game)
+    assert units_in(game.kernel) == {"wgmma_64x128x16_bf16"}
+    code = compile_kernels([game.kernel], described=described)
+    for rows in (1, 64, 201):
+        known = bound(workload("matmul_bf16:1..300x192x256").instantiate(), {"M": rows})
+        inputs = random_inputs(parameters_of(nest_of(known)), rows)
+        wanted = interpret(known, inputs)
+        for found in code.run(game.kernel, inputs, sizes={"M": rows}, ways=[(True, "ascending"), (False, 3)]):
+            close(found, wanted, known)

@@ -45,14 +45,17 @@ def fastest_first(
 
     The loops end with those over rows, columns and terms; `load` is the time of a load in multiply-adds of one result.
     """
+    *_, rows, columns, _ = (s.extent for s in chain)
+    fitting = (tile for tile in tiles if tile.rows <= rows and tile.columns <= columns)
+    return sorted(fitting, key=lambda tile: tile_cost(builder, tile, chain, load))
+
+
+def tile_cost(builder: PassBuilder, tile: BlockTile, chain: Sequence[Scope], load: int) -> float:
+    """The time of a contraction in tiles, in multiply-adds of a multiprocessor, up to a factor."""
     *outer, rows, columns, _ = (s.extent for s in chain)
-
-    def cost(tile: BlockTile) -> float:
-        blocks = prod(outer) * -(-rows // tile.rows) * -(-columns // tile.columns)
-        rounds = -(-blocks // multiprocessors(builder))
-        return rounds * tile.rows * tile.columns * (1 + load / tile.height + load / tile.width)
-
-    return sorted((tile for tile in tiles if tile.rows <= rows and tile.columns <= columns), key=cost)
+    blocks = prod(outer) * -(-rows // tile.rows) * -(-columns // tile.columns)
+    rounds = -(-blocks // multiprocessors(builder))
+    return rounds * tile.rows * tile.columns * (1 + load / tile.height + load / tile.width)
 
 
 def to_registers(builder: PassBuilder, identifier: str, depth: int) -> str:
@@ -189,9 +192,16 @@ def _map_loops(builder: PassBuilder, statement: str, in_vectors: bool, depth: in
     return True
 
 
-def overlap(builder: PassBuilder, identifier: str, copies: Sequence[SharedCopy], depth: int) -> None:
-    """Copy the next step's tiles during the computation of this step; the steps run one by one if that is illegal."""
-    if not builder.transact(lambda: _pipeline(builder, identifier, copies, depth)):
+def overlap(
+    builder: PassBuilder, identifier: str, copies: Sequence[SharedCopy], depth: int, *, further: bool = False
+) -> None:
+    """Copy the next step's tiles during the computation of this step; the steps run one by one if that is illegal.
+
+    `further`: copy two steps ahead if possible, beside the tiles of a step that may still be in use.
+    """
+    direct = all(copy.load is None for copy in copies)
+    ways = [(4, 3), (3, 2), (2, 2)] if further and direct else [(2, 2)]
+    if not any(builder.transact(lambda w=way: _pipeline(builder, identifier, copies, depth, *w)) for way in ways):
         for name in _step_buffers(builder, copies):
             builder.attempt("reuse_dims", f"{name}:{depth + 2}", "every step needs it anew")
 
@@ -201,16 +211,18 @@ def _step_buffers(builder: PassBuilder, copies: Sequence[SharedCopy]) -> list[st
     return [builder.leaf(s).output.array.name for copy in copies for s in (copy.load, copy.store) if s is not None]
 
 
-def _pipeline(builder: PassBuilder, identifier: str, copies: Sequence[SharedCopy], depth: int) -> None:
+def _pipeline(
+    builder: PassBuilder, identifier: str, copies: Sequence[SharedCopy], depth: int, slots: int, stages: int
+) -> None:
     why = "the next tiles come while these are in use"
     # Reads of memory come first, stores from registers last.
     first = [copy.store if copy.load is None else copy.load for copy in copies]
     last = [copy.store for copy in copies if copy.load is not None]
     _order(builder, [*first, *last], depth, why)
     for name in _step_buffers(builder, copies):
-        builder.make("fold_dim", f"{name}:{depth + 2}", "two tiles: one in use, one that comes", slots=2)
+        builder.make("fold_dim", f"{name}:{depth + 2}", f"{slots} tiles: in use, and to come", slots=slots)
     steps = builder.loop(identifier, depth + 2)
-    builder.make("pipeline", steps, why, stages=2, after=len(first) + len(last))
+    builder.make("pipeline", steps, why, stages=stages, after=len(first) + len(last))
     if last:
         builder.make("split_scopes", builder.loop(last[0], depth + 3), why, after=len(first))
         stage = builder.loop(last[0], depth + 3)

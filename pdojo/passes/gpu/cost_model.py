@@ -44,6 +44,10 @@ TENSOR = 16
 """Products of 16-bit factors that a tensor unit adds up per cycle, for each multiply-add that its scheduler issues
 (NVIDIA H100 Tensor Core GPU Architecture: 2048 and 128 per multiprocessor).
 """
+ONE_WARP = 0.63
+"""The part of that rate that products of single warps reach where several warps share an instruction (Luo et al.,
+"Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", 2024: mma.sync on an H100).
+"""
 OTHER_REGISTERS = 24
 """Registers of a thread besides its buffers, roughly."""
 
@@ -181,8 +185,11 @@ class _Launch:
         loads = sum(1.5 * len(self._pieces(leaf, s)) for s in self._loaded(leaf))
         if leaf is not together.scope.leaves[-1]:
             return loads
-        width = min(byte_width(s.access.array.dtype) for s in together.operands.values())
+        operands = (*together.operands.values(), *together.shared.values())
+        width = min(byte_width(s.access.array.dtype) for s in operands)
         rate = TENSOR * 2 / width * gpu.fma_lanes / max(1, gpu.schedulers)
+        if together.intrinsic.warps < max(i.warps for i in self.machine.intrinsics):
+            rate *= ONE_WARP
         return loads + max(1.0, prod(leaf.extents[together.scope.depth :]) / max(1.0, rate))
 
     def _pieces(self, leaf: Leaf, spread: SpreadAccess) -> list[Piece]:
@@ -204,6 +211,8 @@ class _Launch:
         if self.found.collectives.of(leaf) is not None:
             loaded = (s for s in self._loaded(leaf) if s.access.array.buffer.memory is Memory.SHARED)
             words = sum(s.fragment.slots * s.fragment.threads * byte_width(s.access.array.dtype) for s in loaded)
+            read = (self.found.collectives.shared.get(a) for a in leaf.accesses)
+            words += sum(prod(leaf.extents[d] for d in s.depths) * byte_width(s.access.array.dtype) for s in read if s)
             return self._warps(leaf) * words / BANKS
         for access in leaf.accesses:
             if access.array.buffer.memory is Memory.SHARED:

@@ -3,6 +3,9 @@
 A block computes a tile of results, and each of its warps a part of the tile, in steps over the terms. Both operands of
 a step lie in shared memory in their heap layout. A warp keeps its results in registers, in the fragments of the
 instruction; the statements that zero and store the results run over lanes and slots of the fragments.
+
+If several warps run an instruction, they share a part of the tile. If the unit itself reads the operands, these lie in
+the layout that it demands.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from pdojo.passes.gpu.copies import (
     neutral_tails,
     overlap,
     staged,
+    tile_cost,
     to_registers,
 )
 
@@ -35,6 +39,8 @@ SCALAR = "multiply-adds"
 """Option value: use no tensor instruction."""
 STEP_BYTES = 64
 """Bytes of a step's terms in one row of an operand."""
+LOAD = 16
+"""Time of a load from shared memory in multiply-adds of one result."""
 TILES = (
     BlockTile(128, 128, 64, 64),
     BlockTile(128, 128, 64, 32),
@@ -50,10 +56,13 @@ def use_tensor_units(builder: PassBuilder, identifier: str) -> bool:
     A tuning parameter selects the unit, or none.
     """
     leaf = builder.leaf(identifier)
-    found = {unit.intrinsic.name: unit for unit in matrix_units(builder.game.machine) if unit.computes(builder, leaf)}
+    units = [unit for unit in matrix_units(builder.game.machine) if unit.computes(builder, leaf)]
+    found = {unit.intrinsic.name: unit for unit in units if not unit.pattern.shared or _plans(builder, leaf, unit)}
     if not found:
         return False
     exact = [name for name, unit in found.items() if _is_preferred(unit)]
+    # Units that read shared memory themselves are the fastest; their tiles are as large as the instruction's.
+    exact.sort(key=lambda name: _cost(builder, leaf, found[name]))
     others = [name for name in found if name not in exact]
     name = leaf.output.array.name
     chosen = builder.choices.choose(f"products of {name}", [*exact, SCALAR, *others])
@@ -64,8 +73,20 @@ def use_tensor_units(builder: PassBuilder, identifier: str) -> bool:
     if not plans:
         return False
     title = builder.choices.choose(f"tile of {name} for {chosen}", plans)
-    ordered = [plans[title], *(plan for other, plan in plans.items() if other != title)]
-    return any(builder.transact(lambda p=plan: _tile(builder, identifier, unit, p)) for plan in ordered)
+    ordered = [(unit, plans[title]), *((unit, plan) for other, plan in plans.items() if other != title)]
+    if unit.pattern.shared:
+        # The operands may not fit the layout that the unit demands.
+        rest = (found[other] for other in exact if other != chosen)
+        ordered += [(other, plan) for other in rest for plan in _plans(builder, leaf, other)]
+    return any(builder.transact(lambda u=one, p=plan: _tile(builder, identifier, u, p)) for one, plan in ordered)
+
+
+def _cost(builder: PassBuilder, leaf: Leaf, unit: ProductUnit) -> tuple[bool, float]:
+    """The order of preference among units: those that read shared memory themselves first, the fastest tile first."""
+    if not unit.pattern.shared:
+        return True, 0.0
+    best = _plans(builder, leaf, unit)[0]
+    return False, tile_cost(builder, best, leaf.chain, LOAD)
 
 
 def _is_preferred(unit: ProductUnit) -> bool:
@@ -77,9 +98,12 @@ def _plans(builder: PassBuilder, leaf: Leaf, unit: ProductUnit) -> list[BlockTil
     """The tiles of blocks and warps that fit, the fastest first."""
     high, wide = _sides(leaf, unit)
     most = builder.game.machine.gpu.block_threads
-    whole = (plan for plan in TILES if plan.height % high == plan.width % wide == 0)
+    if unit.pattern.shared:
+        whole = [BlockTile(2 * high, wide, high, wide), BlockTile(high, wide, high, wide)]
+    else:
+        whole = [plan for plan in TILES if plan.height % high == plan.width % wide == 0]
     fitting = (plan for plan in whole if plan.parts * unit.intrinsic.threads <= most)
-    return fastest_first(builder, fitting, leaf.chain, 16)
+    return fastest_first(builder, fitting, leaf.chain, LOAD)
 
 
 def _sides(leaf: Leaf, unit: ProductUnit) -> tuple[int, int]:
@@ -97,17 +121,17 @@ def _tile(builder: PassBuilder, identifier: str, unit: ProductUnit, plan: BlockT
     _in_warps(builder, identifier, unit, plan, depth)
     results = to_registers(builder, identifier, depth)
     _with_units(builder, results, [s.extent for s in builder.leaf(zero).chain], depth + 2)
-    shared = [_share(builder, identifier, k, depth) for k in (0, 1)]
+    shared = [_share(builder, identifier, unit, k, depth) for k in (0, 1)]
     _map_warps(builder, (zero, results), identifier, depth)
     copies = map_copies(builder, shared, plan.parts * unit.intrinsic.threads, depth)
-    overlap(builder, identifier, copies, depth)
-    _place(builder, copies)
+    overlap(builder, identifier, copies, depth, further=bool(unit.pattern.shared))
+    _place(builder, unit, copies)
     if unit.casts:
         _widen(builder, identifier)
     builder.transact(lambda: neutral_tails(builder, zero, identifier, copies))
     _one_instruction(builder, identifier, unit, depth, is_first=is_first)
     for statement in (zero, results):
-        _by_lanes(builder, statement, unit.results, depth + 4, is_first=is_first)
+        _by_lanes(builder, statement, unit, depth + 4, is_first=is_first)
     name = builder.leaf(identifier).output.array.name
     builder.make("set_location", name, "each thread keeps its own part", location="register")
 
@@ -157,7 +181,7 @@ def _in_warps(builder: PassBuilder, identifier: str, unit: ProductUnit, plan: Bl
     reorder(builder, identifier, [*outer, *(s for level in levels for s in level)])
     for level in reversed(range(depth + 2, depth + 8)):
         builder.make("split_scopes", builder.loop(identifier, level), why, after=1)
-    step = STEP_BYTES // byte_width(unit.factor(0).array.dtype)
+    step = _step_bytes(unit) // byte_width(unit.factor(0).array.dtype)
     steps = tile(builder, builder.loop(identifier, -1), step, f"{step} terms at a time")
     tile(builder, steps.inner, unit.terms, "the terms of an instruction")
     ids = [s.id for s in builder.leaf(identifier).chain]
@@ -165,10 +189,16 @@ def _in_warps(builder: PassBuilder, identifier: str, unit: ProductUnit, plan: Bl
     reorder(builder, identifier, [*ids[: depth + 2], terms[0], *inside[:2], terms[1], *inside[2:], terms[2]])
 
 
-def _share(builder: PassBuilder, identifier: str, position: int, depth: int) -> SharedCopy:
+def _step_bytes(unit: ProductUnit) -> int:
+    """Bytes of a step's terms in one row of an operand."""
+    return max([STEP_BYTES, *(atom.row_bytes for atom in unit.pattern.shared.values())])
+
+
+def _share(builder: PassBuilder, identifier: str, unit: ProductUnit, position: int, depth: int) -> SharedCopy:
     """Copy the part of an operand that a step needs to shared memory, with space between rows.
 
-    The copy has the layout of the heap, or the order of the loops if a factor's index has divisions (a convolution).
+    The copy has the layout of the heap, or the order of the loops if a factor's index has divisions (a convolution). A
+    unit that reads shared memory itself demands rows of a fixed length: longer ones are cut to pieces.
     """
     leaf = builder.leaf(identifier)
     source = leaf.reads[position]
@@ -183,12 +213,15 @@ def _share(builder: PassBuilder, identifier: str, position: int, depth: int) -> 
     elements = 16 // byte_width(dtype)
     along = any(leaf.chain[-1].depth in e.variables() for e in source.index[-1:])
     space = elements if along or byte_width(dtype) < 4 else 2 * elements
-    builder.attempt(
-        "pad_dim",
-        f"{name}:{len(shape) - 1}",
-        "rows are in different banks",
-        to=-(-shape[-1] // elements) * elements + space,
-    )
+    last = len(shape) - 1
+    if atom := unit.pattern.shared.get(unit.factor(position).array.name):
+        row = atom.row_bytes // byte_width(dtype)
+        if shape[last] > row:
+            builder.make("tile_dim", f"{name}:{last}", "the unit reads rows of a fixed length", size=row)
+            builder.make("swap_dims", f"{name}:{last - 1}", "rows of a piece are neighbours")
+    else:
+        to = -(-shape[last] // elements) * elements + space
+        builder.attempt("pad_dim", f"{name}:{last}", "rows are in different banks", to=to)
     through = False if byte_width(dtype) in builder.game.machine.gpu.async_copy_bytes else None
     return SharedCopy(name, source.array.name, store, is_transposed=False, through=through)
 
@@ -202,10 +235,15 @@ def _map_warps(builder: PassBuilder, others: Sequence[str], identifier: str, dep
             builder.make("map_block", builder.loop(statement, warps), "a part of the tile for each warp")
 
 
-def _place(builder: PassBuilder, copies: Sequence[SharedCopy]) -> None:
+def _place(builder: PassBuilder, unit: ProductUnit, copies: Sequence[SharedCopy]) -> None:
     """Put tiles of the block into shared memory, and copies through registers into registers."""
-    for copy in copies:
+    for position, copy in enumerate(copies):
         builder.make("set_location", copy.shared, "the threads of a block share it", location="shared")
+        if atom := unit.pattern.shared.get(unit.factor(position).array.name):
+            array = builder.nest.arrays[copy.shared]
+            last, granule = len(array.shape) - 1, atom.granule_bytes // byte_width(array.dtype)
+            why = "the unit reads rows with exchanged granules"
+            builder.make("swizzle_dim", f"{copy.shared}:{last}", why, by=last - 1, granule=granule)
         if copy.load is None:
             builder.attempt("async_copy", copy.shared, "the copy runs while the block computes")
         else:
@@ -248,9 +286,9 @@ def _digits(fragment: Fragment, dimension: int) -> list[_Digit]:
     return found
 
 
-def _by_lanes(builder: PassBuilder, statement: str, fragment: Fragment, level: int, *, is_first: bool) -> None:
+def _by_lanes(builder: PassBuilder, statement: str, unit: ProductUnit, level: int, *, is_first: bool) -> None:
     """Run a statement over the elements of tiles by lanes and slots; the loops over tiles are at `level`."""
-    why = "each thread has its elements of the tile"
+    why, fragment = "each thread has its elements of the tile", unit.results
     around = [s.id for s in builder.leaf(statement).chain[: level + 2]]
     loops = [s.id for s in builder.leaf(statement).chain[level + 2 :]]
     if len(loops) != 2:
@@ -262,15 +300,22 @@ def _by_lanes(builder: PassBuilder, statement: str, fragment: Fragment, level: i
     columns = _digits(fragment, 1 if is_first else 0)
     tail = found.slots[-1:] if columns[0].lane == 0 else []
     head = found.slots[: len(found.slots) - len(tail)]
-    lanes = [loop for _, loop in sorted(found.lanes, reverse=True)]
-    reorder(builder, statement, [*around, *head, *lanes, *tail])
-    first = len(around) + len(head)
+    each = fragment.threads // unit.intrinsic.warps
+    lanes = [loop for weight, loop in sorted(found.lanes, reverse=True) if weight < each]
+    warps = [loop for weight, loop in sorted(found.lanes, reverse=True) if weight >= each]
+    reorder(builder, statement, [*around, *warps, *head, *lanes, *tail])
+    for _ in warps[1:]:
+        builder.make("collapse_scopes", builder.loop(statement, len(around)), why)
+    if warps:
+        builder.make("map_block", builder.loop(statement, len(around)), "a part of the tile for each warp")
+    first = len(around) + min(1, len(warps)) + len(head)
     for _ in lanes[1:]:
         builder.make("collapse_scopes", builder.loop(statement, first), why)
     builder.make("map_warp", builder.loop(statement, first), why)
     if tail and builder.attempt("vectorize", builder.loop(statement, -1), why):
         tail = []
-    inside = [s.id for s in builder.leaf(statement).chain[level:] if s.depth != first]
+    threads = {first, *range(len(around), len(around) + min(1, len(warps)))}
+    inside = [s.id for s in builder.leaf(statement).chain[level:] if s.depth not in threads]
     for loop in inside if tail or first + 1 == len(builder.leaf(statement).chain) else inside[:-1]:
         builder.make("unroll", f"%{loop}", "accumulators are in registers")
 
