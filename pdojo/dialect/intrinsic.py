@@ -54,6 +54,7 @@ class Intrinsic:
     shared: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
     """Per operand that the unit itself reads from shared memory, its atom: rows, bytes of a row and of a granule.
 
+    A fourth number is the only dimension along which elements may be neighbours.
     An instruction with such operands is asynchronous: the threads go on while it runs."""
     trusted: bool = True
     """Whether the templates may be compiled; those of a machine file need the user's trust."""

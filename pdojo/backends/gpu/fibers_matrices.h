@@ -38,6 +38,16 @@ inline float to_tf32(float x) {
   return single_of(bits & ((bits & 0x7f800000) == 0x7f800000 && x != x ? ~0u : 0xffffe000u));
 }
 
+/* PTX ISA: units ignore the low 13 bits of tf32 factors. */
+struct tf32 {
+  typedef float bits;
+  static float value(bits x) {
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    return single_of(bits & 0xffffe000u);
+  }
+};
+
 struct Place {
   int row, column;
 };

@@ -15,7 +15,7 @@ from pdojo.dialect.affine import Expr, atom_variables, const
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.nest import Access, Leaf, Nest
+from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest
 from pdojo.dialect.view.storage import physical_index, physical_shape
 from pdojo.errors import UsageError
 
@@ -27,6 +27,8 @@ class Atom:
     rows: int
     row_bytes: int
     granule_bytes: int
+    major: int | None = None
+    """The dimension of the operand whose elements must be neighbours; None if it may be any."""
 
     @property
     def bytes(self) -> int:
@@ -34,11 +36,15 @@ class Atom:
         return self.rows * self.row_bytes
 
 
-def atom_of(numbers: Sequence[int]) -> Atom:
-    """The atom with these rows, bytes of a row, and bytes of a granule. Raises UsageError."""
-    if len(numbers) != 3 or any(n < 2 or n & (n - 1) for n in numbers):
-        raise UsageError("write three powers of two: rows, bytes of a row, bytes of a granule")
-    atom = Atom(*numbers)
+def atom_of(numbers: tuple[int, ...]) -> Atom:
+    """The atom with these rows, bytes of a row, bytes of a granule; and perhaps a dimension. Raises UsageError."""
+    sizes, dimensions = numbers[:3], numbers[3:]
+    if len(sizes) != 3 or any(n < 2 or n & (n - 1) for n in sizes) or dimensions not in ((), (0,), (1,)):
+        raise UsageError(
+            "write three powers of two: rows, bytes of a row, bytes of a granule; and if only elements along one "
+            "dimension may be neighbours, its number, 0 or 1"
+        )
+    atom = Atom(*sizes, *dimensions)
     if atom.rows * atom.granule_bytes != atom.row_bytes:
         raise UsageError(f"a row must have as many granules as an atom has rows, {atom.rows}")
     return atom
@@ -66,23 +72,11 @@ def shared_layout(nest: Nest, access: Access, leaf: Leaf, depths: Sequence[int],
     begins with the first row of an atom. So bits of the address number the rows of an atom and the granules of a row.
     """
     buffer, name = access.array.buffer, access.array.name
-    width = byte_width(buffer.dtype)
-    if buffer.memory is not Memory.SHARED:
-        return Reason(f"the unit reads '{name}' itself, so it must be in shared memory (set_location)")
-    shape = physical_shape(nest, buffer)
-    last, row = len(shape) - 1, atom.row_bytes // width
-    swizzle = buffer.swizzles.get(last)
-    by = max((d for d in range(last) if shape[d] > 1), default=-1)
-    if swizzle is None or len(buffer.swizzles) > 1 or (swizzle.by, swizzle.granule * width) != (by, atom.granule_bytes):
-        return Reason(
-            f"granules of {atom.granule_bytes} bytes in the rows of '{name}' must be exchanged by the number of the "
-            f"row: swizzle_dim@{name}:{last}{{by={by} granule={atom.granule_bytes // width}}}"
-        )
-    if shape[last] != row or shape[by] % atom.rows:
-        return Reason(
-            f"'{name}' must have rows of {atom.row_bytes} bytes, and a multiple of {atom.rows} rows; it has "
-            f"{shape[by]} rows of {shape[last] * width}"
-        )
+    shape, width = physical_shape(nest, buffer), byte_width(buffer.dtype)
+    last, row, by = len(shape) - 1, atom.row_bytes // width, _rows_of(shape)
+    problem = _buffer_problem(buffer, name, shape, atom)
+    if problem is not None:
+        return problem
     extents = leaf.extents
     index = physical_index(access, leaf.chain)
     total, step = const(0), 1
@@ -99,6 +93,11 @@ def shared_layout(nest: Nest, access: Access, leaf: Leaf, depths: Sequence[int],
             f"they are {steps[0]} and {steps[1]} elements apart"
         )
     major = steps.index(1)
+    if atom.major not in (None, major):
+        return Reason(
+            f"elements of '{name}' are neighbours along dimension {major} of the operand; this instruction takes "
+            f"those along dimension {atom.major}"
+        )
     along, across = distances[major], distances[1 - major]
     assert along is not None
     assert across is not None
@@ -117,6 +116,30 @@ def shared_layout(nest: Nest, access: Access, leaf: Leaf, depths: Sequence[int],
             f"it begins at row {begins[0].render('{{{}}}'.format)}, element {begins[1].render('{{{}}}'.format)}",
         )
     return SharedLayout(total.substitute(first, extents), major, group * width, piece * width)
+
+
+def _rows_of(shape: Sequence[int]) -> int:
+    """The dimension of a buffer that numbers its rows."""
+    return max((d for d in range(len(shape) - 1) if shape[d] > 1), default=-1)
+
+
+def _buffer_problem(buffer: Buffer, name: str, shape: Sequence[int], atom: Atom) -> Reason | None:
+    """The reason why a buffer does not consist of atoms; None if it does."""
+    if buffer.memory is not Memory.SHARED:
+        return Reason(f"the unit reads '{name}' itself, so it must be in shared memory (set_location)")
+    last, by, width = len(shape) - 1, _rows_of(shape), byte_width(buffer.dtype)
+    swizzle = buffer.swizzles.get(last)
+    if swizzle is None or len(buffer.swizzles) > 1 or (swizzle.by, swizzle.granule * width) != (by, atom.granule_bytes):
+        return Reason(
+            f"granules of {atom.granule_bytes} bytes in the rows of '{name}' must be exchanged by the number of the "
+            f"row: swizzle_dim@{name}:{last}{{by={by} granule={atom.granule_bytes // width}}}"
+        )
+    if shape[last] * width != atom.row_bytes or shape[by] % atom.rows:
+        return Reason(
+            f"'{name}' must have rows of {atom.row_bytes} bytes, and a multiple of {atom.rows} rows; it has "
+            f"{shape[by]} rows of {shape[last] * width}"
+        )
+    return None
 
 
 def _distances(total: Expr, extents: Sequence[int], depths: Sequence[int], which: int) -> list[int] | None:

@@ -146,6 +146,10 @@ WARP_MISTAKES = {
         warp_table(b="", more="\nshared = { b = [2, 8] }"),
         "operand 'b' of 'shared': write three powers of two: rows, bytes of a row, bytes of a granule",
     ),
+    "a third dimension": (
+        warp_table(b="", more="\nshared = { b = [2, 8, 4, 2] }"),
+        "if only elements along one dimension may be neighbours, its number, 0 or 1",
+    ),
     "granules": (
         warp_table(b="", more="\nshared = { b = [2, 16, 4] }"),
         "operand 'b' of 'shared': a row must have as many granules as an atom has rows, 2",
