@@ -21,6 +21,7 @@ from differential.device_code import (
 from differential.library import close
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu import nvrtc
+from pdojo.backends.gpu.backend import CUDA
 from pdojo.backends.gpu.resources import MissingTool
 from pdojo.backends.gpu.spelling import CudaSpelling, FiberSpelling
 from pdojo.backends.gpu.targets import device_text
@@ -352,3 +353,62 @@ def test_the_pass_uses_tf32_where_terms_are_neighbours() -> None:
         wanted = interpret(program, inputs)["c"]
         for found in run_fibers(game.kernel, inputs, described=described, ways=[(True, "ascending"), (False, 3)]):
             assert abs(found["c"] - wanted).max() < 1e-2 * abs(wanted).max()
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize(("name", "form"), [(name, form) for name, unit in UNITS.items() for form in forms(unit)])
+def test_every_form_on_a_real_device(name: str, form: tuple[str, str]) -> None:
+    """The device itself agrees on descriptors, swizzles and fragments."""
+    try:
+        CUDA.check_runs_here(MACHINE)
+    except LoweringError as error:
+        pytest.skip(f"needs a device: {error}")
+    program = tiles(UNITS[name], *form)
+    inputs = random_inputs(parameters_of(nest_of(program)), 6)
+    alike(dict(CUDA.call(program, MACHINE, inputs)), interpret(program, inputs), program, name)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("text", ["matmul_bf16:1024x1024x1024", "matmul_bf16:1000x520x776", "matmul_bf16:130x65x264"])
+def test_products_on_a_real_device(text: str) -> None:
+    try:
+        CUDA.check_runs_here(MACHINE)
+    except LoweringError as error:
+        pytest.skip(f"needs a device: {error}")
+    program, final, described = passed(text, None)
+    inputs = random_inputs(parameters_of(nest_of(program)), 8)
+    close(dict(CUDA.call(final, described, inputs)), interpret(program, inputs), program)
+
+
+@pytest.mark.parametrize(
+    ("slots", "stages", "copies", "waits"),
+    [
+        pytest.param(1, 1, True, (0, 0), marks=pytest.mark.slow),
+        (3, 2, True, (0, 1)),
+        pytest.param(3, 3, True, (1, 0), marks=pytest.mark.slow),
+        pytest.param(4, 2, True, (0, 2), marks=pytest.mark.slow),
+        pytest.param(4, 3, False, (None, 1), marks=pytest.mark.slow),
+    ],
+)
+def test_other_stages(slots: int, stages: int, copies: bool, waits: tuple[int | None, int]) -> None:
+    """Slots and stages decide how many groups of copies, and of products, may run at the barrier of a step."""
+    require_fibers()
+    program = with_alignment(workload("matmul_bf16:256x320x512").instantiate(), 16)
+    stage = ("fold_dim", "pipeline", "async_copy", "unroll@as:5", "unroll@bs:5")
+    game = Game(program, MACHINE)
+    game.apply_all(move for move in Trace.load(TRACE).moves if not str(move).startswith(stage))
+    if slots > 1:
+        game.apply_all(f"fold_dim@{name}:2{{slots={slots}}}" for name in ("as", "bs"))
+        game.apply(f"pipeline@as:2{{stages={stages} after=2}}")
+    if copies:
+        game.apply_all(f"async_copy@{name}" for name in ("as", "bs"))
+    text = device_text(game.kernel, spelling=FiberSpelling(), machine=MACHINE).text
+    lines = {k: line.strip() for k, line in enumerate(text.split("\n")) if k >= first_line(text)}
+    found = [int(n[1]) for line in lines.values() if (n := re.match(r"pd_(?:copy|unit)_wait<(\d+)>", line))]
+    assert found[: 1 + copies] == [wait for wait in waits if wait is not None]
+    inputs = random_inputs(parameters_of(nest_of(program)), 4)
+    wanted = interpret(program, inputs)
+    calls = ("__sync", "pd_copy_wait", "pd_unit_wait", *["pd_unit_show"] * (slots > 1))
+    # With one slot a second barrier stands before the copies, where nothing new is to be shown.
+    missing = {f"{k} without {line}": {k: ""} for k, line in lines.items() if line.startswith(calls)}
+    assert unnoticed(text, missing, program, game.kernel, inputs, wanted, warp=32, scratch=0) == []
