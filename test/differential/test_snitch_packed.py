@@ -269,3 +269,15 @@ def test_functions_of_f64_need_few_integers(function: str) -> None:
     if function in ("exp", "exp2", "tanh"):
         text = snitch_source(program, DIVIDES).text
         assert not re.search(r"\b(lw|sw|feq\.d)\b", text)
+
+
+@pytest.mark.parametrize("memory", ["heap", "register"])
+def test_rows_of_reused_dimensions_are_no_words(memory: str) -> None:
+    """A reused dimension that no lanes index takes one place: rows of five numbers follow each other."""
+    loop = "3:u" if memory == "register" else "3"
+    ran(
+        "kernel k(x) -> (y)\nx f32 [3, 4, 5] heap align 8\ny f32 [3, 4, 4] heap align 8\n"
+        f"t f32 [4, 3:N, 5] {memory}\n\n{loop}\n"
+        "| 4:u 2:u 2:v t[{1},{0},{2}*2+{3}] = x[{0},{1},{2}*2+{3}]\n"
+        "| 4:u 2:u 2:v y[{0},{1},{2}*2+{3}] = t[{1},{0},{2}*2+{3}] + t[{1},{0},{2}*2+{3}]\n"
+    )

@@ -63,12 +63,21 @@ def is_whole(access: Access, leaf: Leaf, alignment: Callable[[Buffer], int]) -> 
     buffer = access.array.buffer
     if buffer.swizzles or any(slots > 1 for slots in buffer.reuse):
         return False
-    shape = [e if not r else leaf.chain[-1].extent for e, r in zip(buffer.shape, buffer.reuse, strict=True)]
     index, width, steps = physical_index(access, leaf.chain), byte_width(buffer.dtype), stride_divisors(buffer)
     outer = len(steps)
     if any(e.uses(leaf.chain[-1].depth) for e in index[:outer]) or any(step * width % WORD for step in steps):
         return False
-    return is_contiguous(linear_address(index[outer:], shape[outer:]), leaf, width, alignment(buffer))
+    lanes = leaf.chain[-1]
+
+    def extent(dimension: int, others: int) -> int:
+        if not buffer.reuse[dimension]:
+            return buffer.shape[dimension]
+        return lanes.extent if index[dimension].uses(lanes.depth) else others
+
+    # Other reused dimensions have one slot, or one for each lane if the lanes of another statement index them.
+    shapes = ([extent(d, others) for d in range(len(buffer.shape))] for others in (1, lanes.extent))
+    addresses = (linear_address(index[outer:], shape[outer:]) for shape in shapes)
+    return all(is_contiguous(address, leaf, width, alignment(buffer)) for address in addresses)
 
 
 def _is_uniform(access: Access, leaf: Leaf) -> bool:

@@ -13,6 +13,7 @@ from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.loops import indexing, is_copy, peel_rest, sink, straighten, tile
 from pdojo.passes.snitch.arrivals import approach_products
 from pdojo.passes.snitch.rests import REST, cut, own_dimensions
+from pdojo.passes.snitch.turning import turn, writes_along
 
 JOINED = "f32"
 """The type of numbers that one instruction packs after they were loaded one by one."""
@@ -80,10 +81,10 @@ def _is_packable(builder: PassBuilder, leaf: Leaf) -> bool:
 def pack(builder: PassBuilder, copies: int) -> None:
     """Pack numbers along every loop that allows it, innermost loops first; single sums get `copies` registers."""
     for identifier in [s.id for s in reversed(builder.nest.scopes)]:
-        _vectorize(builder, identifier, copies)
+        vectorize(builder, identifier, copies)
 
 
-def _vectorize(builder: PassBuilder, identifier: str, copies: int) -> None:
+def vectorize(builder: PassBuilder, identifier: str, copies: int) -> None:
     """Pack the numbers of one register along a contiguous loop; sums over it get partial sums."""
     scope = builder.find_scope(identifier)
     if scope is None or scope.mapping is not Mapping.SEQUENTIAL or _has_lanes(scope):
@@ -98,8 +99,18 @@ def _vectorize(builder: PassBuilder, identifier: str, copies: int) -> None:
     if scope.extent % (lanes * (copies if sums else 1)) and _has_rest(scope, lanes, copies):
         builder.transact(lambda: _packed_with_rest(builder, identifier, lanes, copies))
         return
-    if not scope.extent % lanes and _fits(scope, gathers=not sums):
+    if scope.extent % lanes:
+        return
+    if _fits(scope, gathers=not sums):
         _pack_loop(builder, scope, lanes, copies)
+    elif not sums and JOINED in {leaf.output.array.dtype for leaf in scope.leaves} and writes_along(scope):
+        builder.transact(lambda: _turned(builder, identifier, lanes))
+
+
+def _turned(builder: PassBuilder, identifier: str, lanes: int) -> bool:
+    """Pack the numbers of a loop along which they were not contiguous; False if that is impossible."""
+    turn(builder, identifier)
+    return _fits(builder.scope(identifier), gathers=True) and _packed(builder, identifier, lanes)
 
 
 def _pack_loop(builder: PassBuilder, scope: Scope, lanes: int, copies: int) -> None:
@@ -135,7 +146,7 @@ def _packed_with_rest(builder: PassBuilder, identifier: str, lanes: int, copies:
     assert rest is not None
     for name, dimension in own_dimensions(builder, rest.id):
         builder.transact(lambda name=name, d=dimension: cut(builder, name, d, size, REST))
-    _vectorize(builder, identifier, copies)
+    vectorize(builder, identifier, copies)
     leaves = [leaf for node in builder.nest.siblings(builder.scope(rest.id)) for leaf in leaves_of(node)]
     return any(s.mapping is Mapping.VECTOR for leaf in leaves for s in leaf.chain)
 
@@ -161,7 +172,7 @@ def _apart(builder: PassBuilder, identifier: str, copies: int) -> bool:
     for statement in statements:
         parent = builder.leaf(statement).parent
         assert parent is not None
-        _vectorize(builder, parent.id, copies)
+        vectorize(builder, parent.id, copies)
     return all(any(s.mapping is Mapping.VECTOR for s in builder.leaf(statement).chain) for statement in statements)
 
 

@@ -24,6 +24,8 @@ from pdojo.passes.snitch.costs import cheapest
 from pdojo.passes.snitch.guards import cut_guards
 from pdojo.passes.snitch.hardware import repeat, stream, stream_some
 from pdojo.passes.snitch.interleaving import COPIES, interleave, is_kept
+from pdojo.passes.snitch.odd_copies import copy_odd_rows
+from pdojo.passes.snitch.odd_rows import align_sums, pack_odd_rows
 from pdojo.passes.snitch.packing import contract, contract_scalars, is_streamable, lanes_along, pack, updates
 from pdojo.passes.snitch.registers import is_innermost, keep_invariants, use_registers
 from pdojo.passes.snitch.steps import shorten_sums
@@ -72,11 +74,14 @@ def _interleaved(builder: PassBuilder, group: int) -> None:
     contract(builder)
     carry_values(builder)
     cut_guards(builder)
+    copy_odd_rows(builder)
     align_windows(builder)
+    align_sums(builder)
     pack(builder, COPIES)
     contract_scalars(builder)
     forward_copies(builder)
     _join_behind_zeros(builder)
+    pack_odd_rows(builder, COPIES)
     for node in list(builder.nest.children):
         if isinstance(node, Scope) and group > 1:
             interleave(builder, node.id, group)
@@ -211,10 +216,14 @@ def _join_behind_zeros(builder: PassBuilder) -> None:
         while isinstance(before := builder.nest.previous_sibling(_whole(builder.leaf(identifier))), Scope):
             if not builder.attempt("swap_nodes", before, why):
                 break
-    builder.exhaust(
-        lambda: [s for s in builder.nest.scopes if s.extent > 1], "join_scopes", "fused loops keep values in registers"
-    )
+    builder.exhaust(lambda: filter(partial(_may_join, builder), builder.nest.scopes), "join_scopes", why)
     contract(builder)
+
+
+def _may_join(builder: PassBuilder, scope: Scope) -> bool:
+    """True if a loop may be fused with the next one: neither is a copy or reads one, which loops of their own make."""
+    behind = builder.nest.next_sibling(scope)
+    return scope.extent > 1 and scope.id not in builder.sealed and (behind is None or behind.id not in builder.sealed)
 
 
 def _whole(leaf: Leaf) -> Node:

@@ -48,10 +48,10 @@ def _keep_sums(builder: PassBuilder) -> None:
     """Accumulate into registers: loops that compute one element from its old value work on a copy of it."""
     for identifier in [leaf.id for leaf in builder.nest.leaves]:
         leaf = builder.nest.by_id.get(identifier)
-        if not isinstance(leaf, Leaf) or not updates(leaf) or leaf.output.array.buffer.op is not None:
+        if not isinstance(leaf, Leaf) or not updates(leaf) or leaf.output.array.buffer.memory is Memory.REGISTER:
             continue
         scope = _around_sum(leaf)
-        if scope is not None:
+        if scope is not None and _is_kept(builder, leaf, scope):
             builder.transact(lambda scope=scope, name=leaf.output.array.name: _in_registers(builder, scope, name))
 
 
@@ -123,6 +123,21 @@ def _around_sum(leaf: Leaf) -> Scope | None:
             break
         found = scope
     return found
+
+
+def _is_kept(builder: PassBuilder, leaf: Leaf, scope: Scope) -> bool:
+    """True if a scope uses an element that a statement updates several times, or if its streams do not suffice."""
+    own = {v for e in leaf.output.index for v in e.variables()}
+    others = (a for other in scope.leaves if other is not leaf for a in other.accesses)
+    if any(s.depth not in own for s in leaf.chain[scope.depth :]) or any(a.array is leaf.output.array for a in others):
+        return True
+    streamed = [
+        a
+        for other in leaf.chain[0].leaves
+        for a in other.accesses
+        if a.array.buffer.op is None and is_streamable(a, other) and any(e.uses(other.chain[-1].depth) for e in a.index)
+    ]
+    return len(streamed) > builder.game.machine.snitch.stream_registers
 
 
 def _keep_intermediates(builder: PassBuilder) -> None:

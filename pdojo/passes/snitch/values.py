@@ -23,8 +23,9 @@ def separate_values(builder: PassBuilder) -> dict[str, str]:
         name = _unused(builder, array.name)
         if array.buffer.op is not None and builder.attempt("rename_array", f"%{identifier}", why, into=name):
             found[name] = array.name
-    for identifier in [leaf.id for leaf in builder.nest.leaves]:
-        builder.transact(lambda identifier=identifier: _expand(builder, identifier))
+    for leaf in builder.nest.leaves:
+        if not leaf.output.array.shape:
+            builder.transact(lambda identifier=leaf.id: recompute(builder, identifier))
     unfold(builder)
     return found
 
@@ -34,11 +35,11 @@ def _unused(builder: PassBuilder, name: str) -> str:
     return next(f"{name}_{k}" for k in count(1) if f"{name}_{k}" not in builder.nest.arrays)
 
 
-def _expand(builder: PassBuilder, identifier: str) -> bool:
-    """Give a value without dimensions an element for each iteration of the loops around; False if it needs none."""
+def recompute(builder: PassBuilder, identifier: str) -> bool:
+    """Give a value an element for each iteration of the loops around its readers; False if it needs none."""
     leaf = builder.leaf(identifier)
     array = leaf.output.array
-    if array.shape or array.buffer.op is None or leaf.accumulate is not None or not leaf.chain:
+    if array.buffer.op is None or leaf.accumulate is not None or not leaf.chain:
         return False
     if builder.nest.writers[array.name] != [leaf]:
         return False

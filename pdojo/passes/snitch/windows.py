@@ -24,7 +24,7 @@ from pdojo.passes.snitch.packing import JOINED
 WHY = "pairs at odd places are words of a copy that begins one element later"
 
 
-class _Window(NamedTuple):
+class Window(NamedTuple):
     """A sum over windows."""
 
     steps: str
@@ -69,7 +69,7 @@ def _copies_words(leaf: Leaf) -> bool:
     )
 
 
-def _window(builder: PassBuilder, leaf: Leaf) -> _Window | None:
+def _window(builder: PassBuilder, leaf: Leaf) -> Window | None:
     """The window of a sum whose results can be packed, but whose pairs are no words; None if it has none."""
     if leaf.accumulate is None or any(a.array.dtype != JOINED for a in leaf.accesses):
         return None
@@ -91,7 +91,7 @@ def _window(builder: PassBuilder, leaf: Leaf) -> _Window | None:
     if packed.depth not in odd or len(inside) != 1 or inside[0] < len(own):
         return None
     along = leaf.chain[inside[0]]
-    return _Window(leaf.id, along.id, len(own), access.array.name) if along.extent > 1 else None
+    return Window(leaf.id, along.id, len(own), access.array.name) if along.extent > 1 else None
 
 
 def _odd(access: Access) -> set[int]:
@@ -104,18 +104,23 @@ def _odd(access: Access) -> set[int]:
     return set(odd) if all(c == 1 for c in odd.values()) else set()
 
 
-def _aligned(builder: PassBuilder, window: _Window) -> bool:
+def _aligned(builder: PassBuilder, window: Window) -> bool:
     """Make the moves; False if there is no room for the copy."""
-    odd = _parities(builder, window)
+    odd = split_steps(builder, window)
     isolate(builder, odd, WHY, depth=window.results)
     builder.make("stage_in", builder.loop(odd, 0), WHY, array=window.array, location="heap", form="box")
     collapse_unit_loops(builder)
+    return has_room(builder)
+
+
+def has_room(builder: PassBuilder) -> bool:
+    """True if all arrays fit the memory of the core."""
     buffers = (b for b in builder.nest.buffers if b.memory is not Memory.REGISTER)
     used = sum(prod(physical_shape(builder.nest, b)) * byte_width(b.dtype) for b in buffers)
     return used <= builder.game.machine.cache_bytes[-1]
 
 
-def _parities(builder: PassBuilder, window: _Window) -> str:
+def split_steps(builder: PassBuilder, window: Window) -> str:
     """Split the steps into the even ones and, after them, the odd ones; returns the statement of the odd ones."""
     along = builder.scope(window.along)
     while along.depth > window.results:
