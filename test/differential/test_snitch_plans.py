@@ -136,20 +136,28 @@ def test_initial_values_are_loaded_beside_streams() -> None:
     assert cycles < 1.4 * 1000
 
 
-def test_the_cheapest_plan_is_made() -> None:
+@pytest.mark.parametrize(("sizes", "other"), [((2, 8, 4), 1), ((2, 4), 8), ((2,), 8)])
+def test_the_cheapest_plan_is_made(sizes: tuple[int, ...], other: int) -> None:
     """The plan with the fewest cycles, wherever it stands; the first one if its cycles are not known."""
 
-    def unrolled(builder: PassBuilder, by: int) -> None:
-        builder.make("tile_scope", "y:0", "parts", size=by)
-        builder.make("unroll", "y:1", "straight code")
+    def prepare(builder: PassBuilder) -> str:
+        builder.make("delete_op", "z", "first of all")
+        return "straight code"
 
-    plans = [partial(unrolled, by=n) for n in (2, 8, 4)]
-    form = "x f64 [$n] heap\ny f64 [$n] heap\n\n$n y[{0}] = x[{0}] + 1\n"
+    def unrolled(builder: PassBuilder, why: str, by: int) -> None:
+        builder.make("tile_scope", "y:0", "parts", size=by)
+        builder.make("unroll", "y:1", why)
+
+    def alone(builder: PassBuilder) -> None:
+        unrolled(builder, prepare(builder), other)
+
+    plans = [partial(unrolled, by=n) for n in sizes]
+    form = "x f64 [$n] heap\ny f64 [$n] heap\nz f64 [] heap\n\nz[] = 0\n$n y[{0}] = x[{0}] + 1\n"
     fixed = "kernel k(x) -> (y)\n" + form.replace("$n", "64")
     unknown = "kernel k(x) -> (y)\nsize n in 8..64 multiple 8\n" + form.replace("$n", "n")
     for text, extent in ((fixed, 8), (unknown, 2)):
         (kernel,) = parse_notation(text)
         game = Game(kernel, DIVIDES)
-        played = PassBuilder.play(game, lambda builder: cheapest(builder, plans))
+        played = PassBuilder.play(game, lambda builder: cheapest(builder, prepare, plans, alone))
         assert nest_of(game.kernel).scopes[-1].extent == extent
-        assert [note.why for note in played.notes] == ["parts", "straight code"]
+        assert [note.why for note in played.notes] == ["first of all", "parts", "straight code"]

@@ -6,7 +6,7 @@ interleaves several results, which hides the latency of the FPU.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import prod
 
@@ -27,6 +27,7 @@ from pdojo.passes.snitch.interleaving import COPIES, interleave, is_kept
 from pdojo.passes.snitch.odd_copies import copy_odd_rows
 from pdojo.passes.snitch.odd_rows import align_sums, pack_odd_rows
 from pdojo.passes.snitch.packing import contract, contract_scalars, is_streamable, lanes_along, pack, updates
+from pdojo.passes.snitch.pools import sum_windows_by_rows
 from pdojo.passes.snitch.registers import is_innermost, keep_invariants, use_registers
 from pdojo.passes.snitch.steps import shorten_sums
 from pdojo.passes.snitch.values import inline_once, merge_values, separate_values
@@ -58,18 +59,19 @@ def heuristic(builder: PassBuilder) -> None:
 
     How many results are interleaved, and whether that pays, is decided by simulations of the programs.
     """
-    cheapest(builder, [*(partial(_interleaved, group=group) for group in GROUPS), greedy])
+    cheapest(builder, _prepared, [partial(_interleaved, group=group) for group in GROUPS], greedy)
 
 
-def _interleaved(builder: PassBuilder, group: int) -> None:
-    """The heuristic pass with a number of interleaved results; 1 interleaves none."""
+def _prepared(builder: PassBuilder) -> dict[str, str]:
+    """Fuse loops and pack numbers; returns the arrays of values with the array that each was part of."""
     why = "a shorter form of the function has fewer instructions"
     builder.exhaust(lambda: builder.nest.leaves, "approximate", why)
+    sum_windows_by_rows(builder)
     separated = separate_values(builder)
     add_latest_last(builder)
     _simplify(builder)
     share_reciprocals(builder)
-    builder.exhaust(builder.scopes, "join_scopes", "fused loops keep values in registers")
+    builder.exhaust(partial(_joined, builder), "join_scopes", "fused loops keep values in registers")
     _recompute(builder)
     contract(builder)
     carry_values(builder)
@@ -82,6 +84,11 @@ def _interleaved(builder: PassBuilder, group: int) -> None:
     forward_copies(builder)
     _join_behind_zeros(builder)
     pack_odd_rows(builder, COPIES)
+    return separated
+
+
+def _interleaved(builder: PassBuilder, separated: dict[str, str], group: int) -> None:
+    """The heuristic pass with a number of interleaved results; 1 interleaves none."""
     for node in list(builder.nest.children):
         if isinstance(node, Scope) and group > 1:
             interleave(builder, node.id, group)
@@ -216,14 +223,16 @@ def _join_behind_zeros(builder: PassBuilder) -> None:
         while isinstance(before := builder.nest.previous_sibling(_whole(builder.leaf(identifier))), Scope):
             if not builder.attempt("swap_nodes", before, why):
                 break
-    builder.exhaust(lambda: filter(partial(_may_join, builder), builder.nest.scopes), "join_scopes", why)
+    builder.exhaust(lambda: (s for s in _joined(builder) if s.extent > 1), "join_scopes", why)
     contract(builder)
 
 
-def _may_join(builder: PassBuilder, scope: Scope) -> bool:
-    """True if a loop may be fused with the next one: neither is a copy or reads one, which loops of their own make."""
-    behind = builder.nest.next_sibling(scope)
-    return scope.extent > 1 and scope.id not in builder.sealed and (behind is None or behind.id not in builder.sealed)
+def _joined(builder: PassBuilder) -> Iterator[Scope]:
+    """The loops that may be fused with the next one: sealed ones stay apart."""
+    for scope in builder.nest.scopes:
+        behind = builder.nest.next_sibling(scope)
+        if behind is not None and not builder.sealed & {scope.id, behind.id}:
+            yield scope
 
 
 def _whole(leaf: Leaf) -> Node:

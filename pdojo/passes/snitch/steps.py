@@ -12,7 +12,7 @@ from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.snitch.hardware import streams_needed
 from pdojo.passes.snitch.registers import STRAIGHT
 
-FEWEST = 3
+FEWEST = 2
 """Fewest steps of a sum of which two may be peeled off."""
 MOST = 48
 """Most statements of a sum over several loops, which become straight code."""
