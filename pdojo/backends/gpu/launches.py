@@ -15,9 +15,9 @@ from pdojo.backends.common.walk import describe, loop_bounds
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.lookups import lookups_in, sizes_in
-from pdojo.dialect.machines.collectives import Collectives, collectives_of
+from pdojo.dialect.machines.collectives import Collectives, Held, collectives_of
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.rules.block_threads import block_threads, own_accesses, threads_of
+from pdojo.dialect.rules.block_threads import block_threads, is_aligned, own_accesses, threads_of
 from pdojo.dialect.rules.threads import grid_problem
 from pdojo.dialect.view.grids import MOST_BLOCKS, launch_of
 from pdojo.dialect.view.messages import describe_access
@@ -166,10 +166,15 @@ def _check_numbers(node: Node, found: Launch, machine: Machine) -> None:
 def _check_distributed(nest: Nest, found: Launch) -> None:
     for buffer in nest.buffers:
         known: tuple[tuple[int, int], ...] | None = None
-        spreads = found.collectives.spreads
+        spreads, held = found.collectives.spreads, found.collectives.held(nest, buffer)
         for leaf, access in own_accesses(nest, buffer):
             scopes = [s for s in threads_of(leaf.chain) if s in found.strides]
-            used = tuple((s.extent, found.strides[s]) for s in scopes if any(e.uses(s.depth) for e in access.index))
+            warp = held.warp(leaf.chain) if isinstance(held, Held) and scopes else ()
+            used = tuple(
+                (s.extent, found.strides[s])
+                for s in scopes
+                if s not in warp and any(e.uses(s.depth) for e in access.index)
+            )
             if access in spreads:
                 counts = [count for count, _ in spreads[access].numbers]
                 used = (*used, *((count, prod(counts[k + 1 :])) for k, count in enumerate(counts)))

@@ -86,6 +86,18 @@ class Held:
     warps: int
     """The warps that hold a tile together."""
 
+    def warp(self, chain: Sequence[Scope]) -> tuple[Scope, ...]:
+        """The innermost thread scopes of a chain whose iterations are the threads of the warp; empty if none are.
+
+        `8:b 4:w` are 32 threads in groups of four, so that a sum over the `:w` scope adds up four of them.
+        """
+        count, around = 1, [s for s in chain if s.mapping in (ScopeMapping.BLOCK, ScopeMapping.WARP)]
+        for first in reversed(range(len(around))):
+            count *= around[first].extent
+            if count == self.fragment.threads:
+                return tuple(around[first:])
+        return ()
+
     def lane(self, access: Access, leaf: Leaf) -> Expr:
         """The thread that has the element of an access."""
         return self.fragment.thread_of([access.index[d] for d in self.dims], leaf.extents)
@@ -93,6 +105,14 @@ class Held:
     def slot(self, access: Access, leaf: Leaf) -> Expr:
         """The place of an access's element among the elements of its thread."""
         return self.fragment.place_of([access.index[d] for d in self.dims], leaf.extents)
+
+
+def lane_in(warp: Sequence[Scope]) -> Expr:
+    """The number of a thread in its warp, whose threads are the iterations of some scopes."""
+    lane = const(0)
+    for scope in warp:
+        lane = lane * scope.extent + var(scope.depth)
+    return lane
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.machines.collectives import Collectives
+from pdojo.dialect.machines.collectives import Collectives, Held
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Node, Scope, leaves_of
 
 THREADS = (Mapping.BLOCK, Mapping.WARP)
@@ -28,6 +29,16 @@ class BlockThreads:
 def threads_of(chain: Sequence[Scope]) -> tuple[Scope, ...]:
     """The thread scopes of a chain, outermost first."""
     return tuple(s for s in chain if s.mapping in THREADS)
+
+
+def is_aligned(warp: Sequence[Scope], threads: int, strides: MappingOf[Scope, int]) -> bool:
+    """Whether scopes whose iterations are the threads of a warp number them without gaps, from the warp's first on."""
+    count = 1
+    for scope in reversed(warp):
+        if strides[scope] != count:
+            return False
+        count *= scope.extent
+    return all(strides[s] % threads == 0 for s in threads_of(warp[0].chain[:-1]))
 
 
 def block_threads(nest: Nest, nodes: Sequence[Node], collectives: Collectives) -> BlockThreads:
@@ -58,7 +69,7 @@ def _strides(nest: Nest, nodes: Sequence[Node], collectives: Collectives) -> dic
         for node in nodes:
             _measure(node, strides, least, collectives)
         raised = False
-        for alike in _alike(nest, strides):
+        for alike in _alike(nest, strides, collectives):
             most = max(strides[s] for s in alike)
             for scope in alike:
                 if strides[scope] < most:
@@ -68,12 +79,17 @@ def _strides(nest: Nest, nodes: Sequence[Node], collectives: Collectives) -> dic
             return strides
 
 
-def _alike(nest: Nest, strides: dict[Scope, int]) -> Iterator[list[Scope]]:
-    """Groups of innermost thread scopes that access one buffer in registers, keyed by the number of outer ones."""
+def _alike(nest: Nest, strides: dict[Scope, int], collectives: Collectives) -> Iterator[list[Scope]]:
+    """Groups of innermost thread scopes that access one buffer in registers, keyed by the number of outer ones.
+
+    Scopes that are the threads of a warp count as none if the warp holds the buffer.
+    """
     for buffer in nest.buffers:
         levels: dict[int, list[Scope]] = {}
+        held = collectives.held(nest, buffer)
         for leaf, access in own_accesses(nest, buffer):
-            threads = [s for s in leaf.chain if s in strides and s.mapping is Mapping.BLOCK]
+            warp = held.warp(leaf.chain) if isinstance(held, Held) else ()
+            threads = [s for s in leaf.chain if s in strides and s.mapping is Mapping.BLOCK and s not in warp]
             if any(e.uses(s.depth) for s in threads for e in access.index):
                 levels.setdefault(len(threads), []).append(threads[-1])
         yield from levels.values()

@@ -30,10 +30,10 @@ from pdojo.dialect.flow.content import uses_content
 from pdojo.dialect.flow.program import Conflict, Program
 from pdojo.dialect.flow.uses import Use
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.machines.collectives import Collectives, Held, collectives_of
+from pdojo.dialect.machines.collectives import Collectives, Held, collectives_of, lane_in
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.rules.block_threads import block_threads
+from pdojo.dialect.rules.block_threads import BlockThreads, block_threads, is_aligned
 from pdojo.dialect.rules.lanes import bytes_in_memory, in_tensor_scope
 from pdojo.dialect.view.grids import MOST_BLOCKS, launch_of
 from pdojo.dialect.view.messages import describe_access, describe_scope
@@ -87,11 +87,11 @@ def memory_problem(program: Program, buffer: Buffer) -> Reason | None:
                 f"each thread has its own copy of '{name}', but shared memory holds one for all threads of a block"
             )
         return None
+    held = collectives(program).held(program.nest, buffer)
     for level in (Mapping.BLOCK, Mapping.WARP):
-        problem = _Level(program, buffer, launch, level).problem()
+        problem = _Level(program, buffer, launch, level, held if isinstance(held, Held) else None).problem()
         if problem is not None:
             return problem
-    held = collectives(program).held(program.nest, buffer)
     if isinstance(held, Reason):
         return held
     if held is not None and (problem := _held_problem(program, buffer, held, launch)) is not None:
@@ -159,6 +159,8 @@ class _Level:
     buffer: Buffer
     launch: Scope
     mapping: Mapping
+    held: Held | None
+    """The tile of the buffer that is spread over the threads of a warp."""
 
     def problem(self) -> Reason | None:
         """The reason why the buffer is neither distributed nor replicated; None if it is either."""
@@ -346,13 +348,32 @@ def gpu_limits(program: Program) -> Iterator[Reason]:
     for launch in dict.fromkeys(map(launch_of, program.nest.leaves)):
         if launch is None:
             continue
-        threads = _block_threads(program, launch)
+        threads = _block_threads(program, launch).count
         if threads > machine.gpu.block_threads > 0:
             yield Reason(f"blocks would have {threads} threads; {machine.name} allows {machine.gpu.block_threads}")
         blocks = prod(s.extent for s in launch.chain if s.mapping is Mapping.GRID)
         if (problem := grid_problem(blocks, threads, machine)) is not None:
             yield Reason(problem)
+    yield from _unaligned_warps(program)
     yield from _memory_limits(program)
+
+
+def _unaligned_warps(program: Program) -> Iterator[Reason]:
+    """Scopes that are the threads of a warp which holds a buffer, but not in the order of its threads."""
+    found, nest = collectives(program), program.nest
+    for buffer in program.live_ranges if found.spreads else ():
+        held = found.held(nest, buffer)
+        if not isinstance(held, Held):
+            continue
+        for leaf, access in accesses_of(nest, buffer):
+            launch, warp = launch_of(leaf), held.warp(leaf.chain)
+            if access in found.spreads or launch is None or not warp:
+                continue
+            if not is_aligned(warp, held.fragment.threads, _block_threads(program, launch).strides):
+                yield Reason(
+                    f"{describe_scope(warp[0])} and the thread scopes inside it must be all threads of a warp, which "
+                    f"holds '{buffer.names[0]}': other statements in these scopes take more threads"
+                )
 
 
 def _memory_limits(program: Program) -> Iterator[Reason]:
@@ -367,7 +388,7 @@ def _memory_limits(program: Program) -> Iterator[Reason]:
         if launch is not None and _has_tree(leaf):
             found.setdefault(launch, {})
     for launch, buffers in found.items():
-        threads = _block_threads(program, launch)
+        threads = _block_threads(program, launch).count
         shared = sum(bytes_in_memory(program, b) for b in buffers.get(Memory.SHARED, ()) if _is_shared(b))
         trees = [(leaf.output.array.name, taken) for leaf in launch.leaves if (taken := tree_bytes(leaf, threads))]
         scratch = sum(taken for _, taken in trees)
@@ -399,10 +420,10 @@ def _register_bytes(program: Program, buffers: Sequence[Buffer]) -> int:
     return max((sum(size for (low, high), size in spans if low <= at <= high) for (at, _), _ in spans), default=0)
 
 
-def _block_threads(program: Program, launch: Scope) -> int:
+def _block_threads(program: Program, launch: Scope) -> BlockThreads:
     """Threads of a block of a launch."""
     return program.memoised(
-        ("threads", launch), lambda: block_threads(program.nest, launch.children, collectives(program)).count
+        ("threads", launch), lambda: block_threads(program.nest, launch.children, collectives(program))
     )
 
 

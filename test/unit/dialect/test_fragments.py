@@ -38,7 +38,51 @@ def test_a_tile_in_registers_is_legal() -> None:
     assert check_valid(nest_on(kernel, toy)) is None
 
 
+GROUPS = (
+    INIT.replace("2:u 4:w", "2:u 2:b 2:w").replace("{2}*2+{3}//2,{3}%2", "{2}*2+{3},{4}")
+    + PRODUCT
+    + "| 2:b 2:u 2:b m[{0},{1},{2}*2+{3}] = -inf\n"
+    + "| 2:b 2:u 2:b 2:w m[{0},{1},{2}*2+{3}] max= s[{0},{1},{2}*2+{3},{4}]\n"
+    + "| 2:b 2:u 2:b 2:w 2 y[{0}*8+{1}*4+{2}*2+{3},{4}*2+{5}] = s[{0},{1},{2}*2+{3},{4}] - m[{0},{1},{2}*2+{3}]\n"
+)
+IN_GROUPS = HEADER.replace("\n\n", "\nm f32 [2:N, 2, 4] register\n\n") + "2:g\n" + GROUPS
+"""Each row of a tile is in two neighbouring threads, which have its maximum."""
+
+
+def test_threads_of_a_warp_in_groups_are_legal() -> None:
+    (kernel,) = parse_notation(IN_GROUPS)
+    toy = machine("toy-gpu")
+    validate(Program(kernel, toy))
+    assert check_valid(nest_on(kernel, toy)) is None
+
+
+FIRST = "| 2:b 2:u 2:b 2:w s[{0},{1},{2}*2+{3},{4}] = 0"
+GAPS = {
+    "groups": "| 2:b 2:u 2:b\n| | 2:w s[{0},{1},{2}*2+{3},{4}] = 0\n",
+    "blocks": "| 2:b 2:u 4:b\n| | s[{0},{1},{2}*2+{3}//2,{3}%2] = 0\n",
+}
+
+
+@pytest.mark.parametrize("case", GAPS)
+def test_threads_of_a_warp_with_gaps(case: str) -> None:
+    """Another statement gives each iteration of the scope of the groups four threads."""
+    text = IN_GROUPS.replace(FIRST, GAPS[case] + "| | 4:w w[{0},{1},{2},{3},{4}] = x[{4},0]")
+    (kernel,) = parse_notation(text.replace("m f32", "w f32 [2:N, 2:N, 2:N, 4:N, 4] heap\nm f32"))
+    problems = conditions_of(Program(kernel, machine("toy-gpu"))).problems
+    assert any("must be all threads of a warp, which holds 's'" in problem for problem in problems)
+    with pytest.raises(LoweringError, match="distributed over the threads of a block in two ways"):
+        device_text(kernel, spelling=CudaSpelling(), machine=machine("toy-gpu"))
+
+
 WRONG = {
+    "another group": (
+        IN_GROUPS.replace("= s[{0},{1},{2}*2+{3},{4}] - m", "= s[{0},{1},{2}*2+{4},{3}] - m"),
+        "'s' is in registers, but two threads access one of its cells",
+    ),
+    "the maximum of another row": (
+        IN_GROUPS.replace("- m[{0},{1},{2}*2+{3}]", "- m[{0},{1},{2}*2+{4}]"),
+        "'m' is in registers, but two threads access one of its cells",
+    ),
     "another lane": (
         GOOD.replace(
             "y[{0}*8+{1}*4+{2}*2+{3}//2,{3}%2] = s[{0},{1},{2}*2+{3}//2,{3}%2]",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pdojo.dialect.affine import Atom, Expr, Lookup, Size
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.machines.collectives import Collectives, collectives_of
+from pdojo.dialect.machines.collectives import Collectives, Held, collectives_of
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import accesses_of
 
@@ -52,6 +52,9 @@ class ThreadCopies:
         leaves = [leaf for leaf, _ in accesses_of(nest, buffer)]
         self.launches = list(dict.fromkeys(s for leaf in leaves if (s := _launch(leaf)) is not None))
         self.collectives: Collectives = collectives_of(nest)
+        held = self.collectives.held(nest, buffer)
+        self.held = held if isinstance(held, Held) else None
+        """The way in which a warp holds a tile of the buffer; None if none does."""
         self.counts = [max(map(self._threads, leaves, [level] * len(leaves))) for level in _LEVELS]
         """Threads of a block and of a warp that have copies."""
         if buffer.memory is Memory.SHARED:
@@ -114,7 +117,7 @@ class ThreadCopies:
     def _reaches_all(self, access: Access, leaf: Leaf, level: Mapping) -> bool:
         if self._number(access, level) is not None:
             return False
-        scopes = [s for s in leaf.chain if s.mapping is level]
+        scopes = self._scopes(leaf, level)
         indexed = any(e.uses(s.depth) for s in scopes for e in access.index)
         return not scopes or (leaf.accumulate is not None and not indexed)
 
