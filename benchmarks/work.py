@@ -116,6 +116,11 @@ def _tile_products(z: Mapping[str, int]) -> int:
     return rows * columns * 16
 
 
+def _pairs(z: Mapping[str, int]) -> int:
+    """Pairs of a query and a key that it attends to."""
+    return sum(min(z["S"], query + z["P"] + 1) for query in range(z["L"]))
+
+
 _PRODUCTS: dict[str, Callable[[Mapping[str, int]], int]] = {
     "matmul": lambda z: 2 * z["M"] * z["N"] * z["K"],
     "matmul_nt": lambda z: 2 * z["M"] * z["N"] * z["K"],
@@ -128,6 +133,7 @@ _PRODUCTS: dict[str, Callable[[Mapping[str, int]], int]] = {
     "bmm_broadcast_a": lambda z: 2 * z["B"] * z["M"] * z["N"] * z["K"],
     "bmm_broadcast_b": lambda z: 2 * z["B"] * z["M"] * z["N"] * z["K"],
     "swiglu": lambda z: 4 * z["B"] * z["M"] * z["N"] * z["K"],
+    "attention_online": lambda z: 4 * z["N"] * z["J"] * z["G"] * z["D"] * _pairs(z),
     "attention": lambda z: 4 * z["B"] * z["L"] * z["S"] * z["D"],
     "conv": lambda z: 2 * z["N"] * z["O"] * z["C"] * _window(z),
     "conv_winograd": lambda z: 2 * z["N"] * z["O"] * z["C"] * _tile_products(z),

@@ -68,6 +68,13 @@ def _depthwise(z: Sizes) -> Function:
     return lambda x, k: convolve(x, k[:, None])
 
 
+def _grouped_attention(z: Sizes) -> Function:
+    attend = partial(functional.scaled_dot_product_attention, enable_gqa=z["G"] > 1)
+    if z["P"] == 0:
+        return partial(attend, is_causal=True)
+    return lambda q, k, v: attend(q, k, v, attn_mask=torch.ones(z["L"], z["S"], dtype=torch.bool).tril(z["P"]))
+
+
 EXPRESSIONS: dict[str, Callable[[Sizes], Function]] = {
     "add": lambda _: torch.add,
     "mul": lambda _: torch.mul,
@@ -108,6 +115,7 @@ EXPRESSIONS: dict[str, Callable[[Sizes], Function]] = {
     "bmm_broadcast_b": lambda _: torch.matmul,
     "swiglu": lambda _: lambda x, w, v: functional.silu(x @ w) * (x @ v),
     "attention": lambda _: functional.scaled_dot_product_attention,
+    "attention_online": _grouped_attention,
     "dequant_matmul": lambda _: lambda x, w, s: x @ (w.to(x.dtype) * s),
     "matmul_i8": lambda _: lambda a, b: aten._int_mm(a.view(torch.uint8), b),
     "matmul_bf16": lambda _: lambda a, b: a.float() @ b.float(),

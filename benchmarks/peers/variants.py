@@ -20,7 +20,7 @@ _WINDOWS = frozenset(
 _OTHERS = frozenset("copy fill transpose cross_entropy rotary rotary_interleaved".split())
 _UNSEEN = frozenset(unseen_names())
 _ALL = _ELEMENTWISE | _ROWS | _COLUMNS | _PRODUCTS | _WINDOWS | _OTHERS
-_TORCH_ONLY = frozenset("matmul_bf16 matmul_i8 conv_winograd".split())
+_TORCH_ONLY = frozenset("matmul_bf16 matmul_i8 conv_winograd attention_online".split())
 """Kernels that only eager PyTorch is compared with."""
 
 TORCH_OUT = _ALL - frozenset(

@@ -46,6 +46,10 @@ def _masked_softmax(x: Array, mask: Array) -> Array:
         return softmax(x, mask=mask.astype(np.bool_))
 
 
+def _attention_online(q: Array, k: Array, v: Array, sizes: Sizes) -> Array:
+    return attention(q, k, v, mask=np.tri(sizes["L"], sizes["S"], sizes["P"], dtype=np.bool_))
+
+
 def _windows(x: Array, sizes: Sizes, fill: float) -> Array:
     """All windows of zero- or `fill`-padded images, shape [N, C, rows, columns, K, K]."""
     padding, step, dilation = sizes["P"], sizes["S"], sizes.get("DIL", 1)
@@ -155,12 +159,13 @@ _REFERENCES: dict[
     "tanh": np.tanh,
     "transpose": np.transpose,
 }
-_WINDOWED: dict[
+_SIZED: dict[
     str,
     Callable[[Array, Sizes], Array]
     | Callable[[Array, Array, Sizes], Array]
     | Callable[[Array, Array, Array, Sizes], Array],
 ] = {
+    "attention_online": _attention_online,
     "avgpool": lambda x, sizes: _windows(x, sizes, 0).mean(axis=(4, 5)),
     "avgpool_ceil": _avgpool_ceil,
     "conv": _conv,
@@ -183,10 +188,10 @@ def numpy_reference(kernel: Workload | str) -> Reference:
     A string is read by `pdojo.kernels.workload`. Raises UsageError for a kernel without a meaning.
     """
     found = workload(kernel) if isinstance(kernel, str) else kernel
-    plain: Callable[..., Array] | None = _REFERENCES.get(found.kernel) or _WINDOWED.get(found.kernel)
+    plain: Callable[..., Array] | None = _REFERENCES.get(found.kernel) or _SIZED.get(found.kernel)
     if plain is None:
         raise UsageError(f"there is no NumPy reference of '{found.kernel}'")
-    sizes = (found.sizes,) if found.kernel in _WINDOWED else ()
+    sizes = (found.sizes,) if found.kernel in _SIZED else ()
     return lambda *inputs: [plain(*(_wide(array) for array in inputs), *sizes)]
 
 

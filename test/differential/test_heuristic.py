@@ -33,6 +33,7 @@ from sample import sampled
 
 SHAPES = {
     "attention": ("2x37x41x16", "1x64x64x32"),
+    "attention_online": ("2x1x2x24x36x16,P=36,R=12,C=12", "1x2x1x32x32x20,R=16,C=16"),
     "avgpool": ("2x3x17x19x2", "1x2x15x15x3,S=1,P=1"),
     "avgpool_ceil": ("2x3x18x19x2", "1x2x20x35x3,P=1"),
     "batchnorm": ("3x5x20x30", "8x3x64x64", "2x3x7x5"),

@@ -27,6 +27,7 @@ from sample import sampled, small_unseen
 
 SMALL = {
     "attention": "3x5x7x8",
+    "attention_online": "2x2x2x8x8x4,R=4,C=4",
     "avgpool": "2x3x8x10x3,S=2,P=1",
     "avgpool_ceil": "2x3x8x10x3,P=1",
     "batchnorm": "3x4x5x6",

@@ -61,6 +61,10 @@ class PassBuilder:
         """True if the statement's innermost scope is sealed."""
         return leaf.parent is not None and leaf.parent.id in self.sealed
 
+    def is_finished(self, node: Node) -> bool:
+        """True if the nest that contains a node is sealed as a whole."""
+        return (node.chain[0] if node.chain else node).id in self.sealed
+
     def loop(self, statement: str, depth: int) -> Scope:
         """The loop around a statement at a depth; -1 is the innermost one."""
         return self.leaf(statement).chain[depth]

@@ -20,7 +20,8 @@ _UNIT = "a loop of one iteration needs no loop"
 
 def drop_unit_loops(builder: PassBuilder) -> None:
     """Collapse every loop of one iteration with its child or its parent; split it first if it has several children."""
-    shared = [scope.id for scope in builder.nest.scopes if scope.extent == 1 and len(scope.children) > 1]
+    units = (scope for scope in builder.nest.scopes if scope.extent == 1 and not builder.is_finished(scope))
+    shared = [scope.id for scope in units if len(scope.children) > 1]
     for identifier in shared:
         while (scope := builder.find_scope(identifier)) and len(scope.children) > 1:
             last = len(scope.children) - 1
@@ -35,7 +36,7 @@ def collapse_unit_loops(builder: PassBuilder) -> None:
     def beside_unit() -> Iterator[Scope]:
         for scope in builder.nest.scopes:
             inner = _only_child(scope)
-            if inner is not None and 1 in (scope.extent, inner.extent):
+            if inner is not None and 1 in (scope.extent, inner.extent) and not builder.is_finished(scope):
                 yield scope
 
     builder.exhaust(beside_unit, "collapse_scopes", _UNIT)
@@ -86,7 +87,7 @@ def unfold(builder: PassBuilder) -> None:
     why = "vectors need an element for each lane"
     for name in list(builder.temporaries()):
         buffer = builder.nest.arrays[name].buffer
-        if not any(buffer.reuse):
+        if not any(buffer.reuse) or any(builder.is_finished(leaf) for leaf, _ in accesses_of(builder.nest, buffer)):
             continue
         builder.attempt("set_location", name, "room for an element for each lane", location="heap")
         for dimension in range(len(buffer.shape)):
@@ -224,7 +225,7 @@ def _flat_pairs(builder: PassBuilder, *, guarded: bool) -> _Pairs:
     found: _Pairs = {}
     for scope in nest.scopes:
         dimensions = _dimensions(scope)
-        if dimensions is not None and (guarded or not _is_in_guard(scope)):
+        if dimensions is not None and (guarded or not _is_in_guard(scope)) and not builder.is_finished(scope):
             found[scope.id] = dimensions
     while True:
         alone = [i for i, dimensions in found.items() if not all(_everywhere(builder, found, *d) for d in dimensions)]

@@ -17,7 +17,7 @@ def share_reciprocals(builder: PassBuilder) -> None:
     for identifier in [leaf.id for leaf in builder.nest.leaves if leaf.function == "arith.divf"]:
         leaf = builder.leaf(identifier)
         divisor = leaf.inputs[1]
-        if not isinstance(divisor, Access):
+        if not isinstance(divisor, Access) or builder.is_finished(leaf):
             continue
         used = {depth for expression in divisor.index for depth in expression.variables()}
         shared = 1

@@ -8,12 +8,14 @@ from pdojo.passes.common.loops import drop_unit_loops, flatten, unfold
 from pdojo.passes.common.reciprocals import share_reciprocals
 from pdojo.passes.gpu.blocks import map_nest
 from pdojo.passes.gpu.launches import fuse, part_sums
+from pdojo.passes.gpu.row_blocks import map_row_blocks
 from pdojo.passes.gpu.tiles import split_terms_of_few, tile_contractions
 
 
 def heuristic(builder: PassBuilder) -> None:
     """Tune for a graphics processor by general rules; no kernel gets special treatment."""
     builder.exhaust(lambda: builder.nest.leaves, "contract", "a fused multiply-add is one instruction")
+    map_row_blocks(builder)
     unfold(builder)
     drop_unit_loops(builder)
     flatten(builder)

@@ -89,7 +89,7 @@ def _cost(builder: PassBuilder, leaf: Leaf, unit: ProductUnit) -> tuple[bool, fl
     return False, tile_cost(builder, best, leaf.chain, LOAD)
 
 
-def _is_preferred(unit: ProductUnit) -> bool:
+def is_preferred(unit: ProductUnit) -> bool:
     """True if the instruction computes exactly what multiply-adds would, or if the kernel permits TF32."""
     return bool(unit.casts) or Numerics.TF32.value in unit.intrinsic.numerics
 
@@ -209,8 +209,6 @@ def _share(builder: PassBuilder, identifier: str, unit: ProductUnit, position: i
     form = "box" if all(e.is_linear for e in source.index) else "iteration"
     scope = leaf.chain[depth + 3]
     name, store = staged(builder, scope, source.array.name, form, "the threads of a block share it")
-    shape = builder.nest.arrays[name].shape
-    elements = 16 // byte_width(dtype)
     along = any(leaf.chain[-1].depth in e.variables() for e in source.index[-1:])
     space = elements if along or byte_width(dtype) < 4 else 2 * elements
     last = len(shape) - 1
@@ -270,7 +268,7 @@ class _Digit:
     """Increment of the lane number per digit; 0 for a slot."""
 
 
-def _digits(fragment: Fragment, dimension: int) -> list[_Digit]:
+def digits_of(fragment: Fragment, dimension: int) -> list[_Digit]:
     """The digits of an index within a tile, the lowest first."""
     lanes = {step[dimension]: 1 << k for k, step in enumerate(fragment.bits) if step[dimension]}
     found: list[_Digit] = []
@@ -295,9 +293,9 @@ def _by_lanes(builder: PassBuilder, statement: str, unit: ProductUnit, level: in
         raise IllegalMove("a tile's rows and columns are not two loops")
     found = _Loops()
     for loop, dimension in zip(loops, (0, 1) if is_first else (1, 0), strict=True):
-        _cut_digits(builder, loop, _digits(fragment, dimension), found, why)
+        _cut_digits(builder, loop, digits_of(fragment, dimension), found, why)
     # The last slot is the lowest digit of the columns if neighbours belong to one thread, and becomes a vector.
-    columns = _digits(fragment, 1 if is_first else 0)
+    columns = digits_of(fragment, 1 if is_first else 0)
     tail = found.slots[-1:] if columns[0].lane == 0 else []
     head = found.slots[: len(found.slots) - len(tail)]
     each = fragment.threads // unit.intrinsic.warps

@@ -137,6 +137,8 @@ _OF_TWO: dict[str, tuple[str, Callable[[Array, Array, Sizes], Array]]] = {
 
 _OF_THREE: dict[str, tuple[str, Callable[[Array, Array, Array, Sizes], Array]]] = {
     "attention": ("2x3x4x4", lambda q, k, v, _: build.attention(q, k, v)),
+    # What it computes; the order of the sums is the library's own.
+    "attention_online": ("1x2x2x4x4x3,R=2,C=2", lambda q, k, v, _: build.attention(q, k, v, causal=True)),
     "axpy": ("5x8", lambda a, x, y, _: a * x + y),
     "batchnorm": ("2x3x4x5", lambda x, g, b, _: build.batch_norm(x, g, b)),
     "batchnorm_folded": ("5x8", lambda x, g, b, _: x * g + b),

@@ -270,7 +270,7 @@ def test_interfaces_must_agree() -> None:
 
 
 FIXED = frozenset(
-    "avgpool avgpool_ceil causal_softmax conv conv_transpose conv_winograd depthwise_conv"
+    "attention_online avgpool avgpool_ceil causal_softmax conv conv_transpose conv_winograd depthwise_conv"
     " grouped_conv groupnorm maxpool maxpool_ceil rotary rotary_interleaved sumpool".split()
 )
 """Kernels with guards, or whose indices are sums: their sizes cannot be changed in the program, only in its text."""

@@ -27,6 +27,7 @@ from sample import sampled
 
 SHAPES = {
     "attention": ("2x5x7x3", "1x3x4x8"),
+    "attention_online": ("2x1x2x8x12x4,P=12,R=4,C=4", "1x2x1x6x6x3,R=3,C=2", "1x1x1x4x8x2,P=3,R=2,C=4"),
     "avgpool": ("2x3x7x6x2,S=2", "1x2x7x8x3,S=2,P=1", "1x1x9x5x3,S=1,P=1"),
     "avgpool_ceil": ("2x3x7x6x2", "1x2x8x6x3,P=1", "1x1x6x5x2,S=3,P=1", "1x1x4x3x1,S=2"),
     "batchnorm": ("3x2x5x4", "1x3x7x2"),
