@@ -17,6 +17,7 @@ from math import prod
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.fragment import Fragment
+from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Leaf
 from pdojo.errors import IllegalMove
 from pdojo.passes.common.builder import PassBuilder
@@ -116,9 +117,11 @@ def _tile(builder: PassBuilder, identifier: str, unit: ProductUnit, plan: BlockT
     depth = len(builder.leaf(identifier).chain) - 3
     zero = builder.nest.leaves[builder.leaf(identifier).order - 1].id
     is_first = uses(builder.leaf(identifier).reads[0], builder.loop(identifier, depth))
+    # Temporaries of casts have all loops in their indices, so the factors are told apart before.
+    sides = _sides(builder.leaf(identifier), unit)
     if unit.casts:
         narrow_factors(builder, identifier)
-    _in_warps(builder, identifier, unit, plan, depth)
+    _in_warps(builder, identifier, sides, unit, plan, depth)
     results = to_registers(builder, identifier, depth)
     _with_units(builder, results, [s.extent for s in builder.leaf(zero).chain], depth + 2)
     shared = [_share(builder, identifier, unit, k, depth) for k in (0, 1)]
@@ -164,12 +167,14 @@ def _widen(builder: PassBuilder, identifier: str) -> None:
         builder.attempt("set_location", name, "each thread has its own", location="stack")
 
 
-def _in_warps(builder: PassBuilder, identifier: str, unit: ProductUnit, plan: BlockTile, depth: int) -> None:
+def _in_warps(
+    builder: PassBuilder, identifier: str, sides: tuple[int, int], unit: ProductUnit, plan: BlockTile, depth: int
+) -> None:
     """[rows, columns, terms] to [row tiles, column tiles {zeros, steps {warps {instructions {tile}}}}]."""
     why = plan.title("warp")
     leaf = builder.leaf(identifier)
     outer, rows, columns = [s.id for s in leaf.chain[:depth]], leaf.chain[depth].id, leaf.chain[depth + 1].id
-    high, wide = _sides(leaf, unit)
+    high, wide = sides
     levels: list[list[str]] = [[], [], [], []]
     for loop, sizes in ((rows, (plan.rows, plan.height, high)), (columns, (plan.columns, plan.width, wide))):
         inner = loop
@@ -209,6 +214,8 @@ def _share(builder: PassBuilder, identifier: str, unit: ProductUnit, position: i
     form = "box" if all(e.is_linear for e in source.index) else "iteration"
     scope = leaf.chain[depth + 3]
     name, store = staged(builder, scope, source.array.name, form, "the threads of a block share it")
+    if form == "iteration" and builder.transact(lambda: _turn_tiles(builder, name, store)):
+        return _copy(builder, name, source.array.name, store)
     along = any(leaf.chain[-1].depth in e.variables() for e in source.index[-1:])
     space = elements if along or byte_width(dtype) < 4 else 2 * elements
     last = len(shape) - 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from pdojo.dialect.rules.lanes import Stride, lane_stride, linear_address
 from pdojo.dialect.view.nest import Leaf, Scope
 from pdojo.passes.common.builder import PassBuilder
 from pdojo.passes.common.contraction import ContractionShape, contractions
@@ -63,8 +64,22 @@ def _sides(shape: ContractionShape) -> tuple[tuple[Scope, ...], tuple[Scope, ...
     """The loops over rows, and those over columns, along which the results are contiguous; None if one is missing."""
     if len(shape.own) != 2 or not all(shape.own):
         return None
-    columns, rows = sorted(shape.own, key=lambda loops: -max(s.depth for s in loops))
+    output = shape.leaf.output
+
+    def far(loops: tuple[Scope, ...]) -> tuple[bool, int]:
+        strides = (lane_stride(output.index, output.array.shape, s.depth) for s in loops)
+        return Stride.CONTIGUOUS not in strides, -max(s.depth for s in loops)
+
+    columns, rows = sorted(shape.own, key=far)
     return rows, columns
+
+
+def _terms(shape: ContractionShape) -> list[Scope]:
+    """The loops over terms, the longest strides in the operands first: channels innermost if they are last."""
+    addresses = [linear_address(read.index, read.array.shape) for read in shape.leaf.reads]
+    if not all(address.is_linear for address in addresses):
+        return list(shape.terms)
+    return sorted(shape.terms, key=lambda s: -min(abs(address.coefficient(s.depth)) for address in addresses))
 
 
 def _split_terms(
@@ -85,7 +100,7 @@ def _prepare(builder: PassBuilder, shape: ContractionShape, rows: Sequence[Scope
     """Make one loop each over rows, columns and terms, then tiles of the first size that fits."""
     identifier, why = shape.leaf.id, "one loop over rows, one over columns, one over terms"
     outer = [s for s in shape.spatial if s not in (*rows, *columns)]
-    reorder(builder, identifier, [s.id for loops in (outer, rows, columns, shape.terms) for s in loops])
+    reorder(builder, identifier, [s.id for loops in (outer, rows, columns, _terms(shape)) for s in loops])
     start = len(shape.leaf.chain)
     for loops in (shape.terms, columns, rows):
         start -= len(loops)
