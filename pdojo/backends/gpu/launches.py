@@ -169,7 +169,8 @@ def _check_distributed(nest: Nest, found: Launch) -> None:
         spreads, held = found.collectives.spreads, found.collectives.held(nest, buffer)
         for leaf, access in own_accesses(nest, buffer):
             scopes = [s for s in threads_of(leaf.chain) if s in found.strides]
-            warp = held.warp(leaf.chain) if isinstance(held, Held) and scopes else ()
+            is_single = isinstance(held, Held) and bool(scopes) and access not in spreads
+            warp = held.warp(leaf.chain) if isinstance(held, Held) and is_single else ()
             used = tuple(
                 (s.extent, found.strides[s])
                 for s in scopes
@@ -178,6 +179,8 @@ def _check_distributed(nest: Nest, found: Launch) -> None:
             if access in spreads:
                 counts = [count for count, _ in spreads[access].numbers]
                 used = (*used, *((count, prod(counts[k + 1 :])) for k, count in enumerate(counts)))
+            elif warp and isinstance(held, Held) and is_aligned(warp, held.fragment.threads, found.strides):
+                used = (*used, (held.fragment.threads, 1))
             if known is None:
                 known = used
             elif scopes and used != known:

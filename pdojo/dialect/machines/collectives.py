@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pdojo.dialect.affine import Expr, floordiv, modulo, var
+from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.intrinsic import Intrinsic
 from pdojo.dialect.machines.fragment import Fragment
@@ -89,14 +89,26 @@ class Held:
     def warp(self, chain: Sequence[Scope]) -> tuple[Scope, ...]:
         """The innermost thread scopes of a chain whose iterations are the threads of the warp; empty if none are.
 
-        `8:b 4:w` are 32 threads in groups of four, so that a sum over the `:w` scope adds up four of them.
+        `8:b 4:w` are 32 threads in groups of four, so that a sum over the `:w` scope adds up four of them. Empty for
+        tiles of several warps.
         """
         count, around = 1, [s for s in chain if s.mapping in (ScopeMapping.BLOCK, ScopeMapping.WARP)]
-        for first in reversed(range(len(around))):
+        for first in reversed(range(len(around) if self.warps == 1 else 0)):
             count *= around[first].extent
             if count == self.fragment.threads:
                 return tuple(around[first:])
         return ()
+
+    def thread(self, chain: Sequence[Scope]) -> Expr | None:
+        """The number of a thread among those that hold a tile; None if the scopes of a chain are not as many."""
+        if self.warps == 1:
+            warp = self.warp(chain)
+            return lane_in(warp) if warp else None
+        threads = [s for s in chain if s.mapping in (ScopeMapping.BLOCK, ScopeMapping.WARP)][-2:]
+        wanted = (self.warps, self.fragment.threads // self.warps)
+        if tuple(s.extent for s in threads) != wanted or threads[-1].mapping is not ScopeMapping.WARP:
+            return None
+        return lane_in(threads)
 
     def lane(self, access: Access, leaf: Leaf) -> Expr:
         """The thread that has the element of an access."""

@@ -88,7 +88,8 @@ def _alike(nest: Nest, strides: dict[Scope, int], collectives: Collectives) -> I
         levels: dict[int, list[Scope]] = {}
         held = collectives.held(nest, buffer)
         for leaf, access in own_accesses(nest, buffer):
-            warp = held.warp(leaf.chain) if isinstance(held, Held) else ()
+            is_single = isinstance(held, Held) and access not in collectives.spreads
+            warp = held.warp(leaf.chain) if isinstance(held, Held) and is_single else ()
             threads = [s for s in leaf.chain if s in strides and s.mapping is Mapping.BLOCK and s not in warp]
             if any(e.uses(s.depth) for s in threads for e in access.index):
                 levels.setdefault(len(threads), []).append(threads[-1])

@@ -106,13 +106,11 @@ def _held_problem(program: Program, buffer: Buffer, held: Held, launch: Scope) -
         for use in program.uses[leaf]:
             if use.access.array.buffer is not buffer or use.access in spreads:
                 continue
-            lane, thread = held.lane(use.access, leaf), _thread_in(held, leaf)
+            lane, thread = held.lane(use.access, leaf), held.thread(leaf.chain)
             if thread is None:
-                each = held.fragment.threads // held.warps
-                around = f" inside a ':b' scope of {held.warps}" if held.warps > 1 else ""
                 return Reason(
-                    f"the threads of a warp hold '{name}' by a fragment, so a ':w' scope of {each} iterations{around} "
-                    "must be around every other access",
+                    f"the threads of a warp hold '{name}' by a fragment, so {_around(held)} must be around every other "
+                    "access",
                     f"{describe_access(use.access)}",
                 )
             relation = (EQUAL,) * len(leaf.chain)
@@ -125,17 +123,11 @@ def _held_problem(program: Program, buffer: Buffer, held: Held, launch: Scope) -
     return None
 
 
-def _thread_in(held: Held, leaf: Leaf) -> Expr | None:
-    """The number of a statement's thread among those that hold a tile; None if there are not as many."""
-    threads = [s for s in leaf.chain if s.mapping in (Mapping.BLOCK, Mapping.WARP)]
-    each = held.fragment.threads // held.warps
-    if not threads or threads[-1].mapping is not Mapping.WARP or threads[-1].extent != each:
-        return None
-    if held.warps == 1:
-        return var(threads[-1].depth)
-    if len(threads) < 2 or threads[-2].extent != held.warps:
-        return None
-    return var(threads[-2].depth) * each + var(threads[-1].depth)
+def _around(held: Held) -> str:
+    """The scopes whose iterations are the threads that hold a tile."""
+    if held.warps > 1:
+        return f"a ':w' scope of {held.fragment.threads // held.warps} iterations inside a ':b' scope of {held.warps}"
+    return f"a ':w' scope of {held.fragment.threads} iterations, or ':b' scopes and a ':w' scope with as many threads,"
 
 
 def _spell(expression: Expr) -> str:
@@ -180,8 +172,11 @@ class _Level:
 
     def _threads(self, use: Use) -> list[tuple[int, Expr]]:
         """Per thread scope, outermost first, the number of threads, and the number of the accessing thread."""
-        scopes = [(s.extent, var(s.depth)) for s in self._scopes(use.leaf)]
         spread = collectives(self.program).spreads.get(use.access)
+        warp = self.held.warp(use.leaf.chain) if self.held is not None and spread is None else ()
+        if warp and self.mapping is Mapping.WARP:
+            return [(prod(s.extent for s in warp), lane_in(warp))]
+        scopes = [(s.extent, var(s.depth)) for s in self._scopes(use.leaf) if s not in warp]
         if spread is None:
             return scopes
         numbers = spread.numbers

@@ -17,6 +17,7 @@ from math import prod
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.fragment import Fragment
+from pdojo.dialect.machines.shared_operand import Atom
 from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Leaf
 from pdojo.errors import IllegalMove
@@ -61,7 +62,7 @@ def use_tensor_units(builder: PassBuilder, identifier: str) -> bool:
     found = {unit.intrinsic.name: unit for unit in units if not unit.pattern.shared or _plans(builder, leaf, unit)}
     if not found:
         return False
-    exact = [name for name, unit in found.items() if _is_preferred(unit)]
+    exact = [name for name, unit in found.items() if is_preferred(unit)]
     # Units that read shared memory themselves are the fastest; their tiles are as large as the instruction's.
     exact.sort(key=lambda name: _cost(builder, leaf, found[name]))
     others = [name for name in found if name not in exact]
@@ -128,7 +129,7 @@ def _tile(builder: PassBuilder, identifier: str, unit: ProductUnit, plan: BlockT
     _map_warps(builder, (zero, results), identifier, depth)
     copies = map_copies(builder, shared, plan.parts * unit.intrinsic.threads, depth)
     overlap(builder, identifier, copies, depth, further=bool(unit.pattern.shared))
-    _place(builder, unit, copies)
+    place_copies(builder, copies, unit)
     if unit.casts:
         _widen(builder, identifier)
     builder.transact(lambda: neutral_tails(builder, zero, identifier, copies))
@@ -214,21 +215,53 @@ def _share(builder: PassBuilder, identifier: str, unit: ProductUnit, position: i
     form = "box" if all(e.is_linear for e in source.index) else "iteration"
     scope = leaf.chain[depth + 3]
     name, store = staged(builder, scope, source.array.name, form, "the threads of a block share it")
+    if atom := unit.pattern.shared.get(unit.factor(position).array.name):
+        _cut_rows(builder, name, atom)
+        return _copy(builder, name, source.array.name, store)
     if form == "iteration" and builder.transact(lambda: _turn_tiles(builder, name, store)):
         return _copy(builder, name, source.array.name, store)
     along = any(leaf.chain[-1].depth in e.variables() for e in source.index[-1:])
-    space = elements if along or byte_width(dtype) < 4 else 2 * elements
-    last = len(shape) - 1
-    if atom := unit.pattern.shared.get(unit.factor(position).array.name):
-        row = atom.row_bytes // byte_width(dtype)
-        if shape[last] > row:
-            builder.make("tile_dim", f"{name}:{last}", "the unit reads rows of a fixed length", size=row)
-            builder.make("swap_dims", f"{name}:{last - 1}", "rows of a piece are neighbours")
-    else:
-        to = -(-shape[last] // elements) * elements + space
-        builder.attempt("pad_dim", f"{name}:{last}", "rows are in different banks", to=to)
-    through = False if byte_width(dtype) in builder.game.machine.gpu.async_copy_bytes else None
-    return SharedCopy(name, source.array.name, store, is_transposed=False, through=through)
+    return shared_rows(builder, name, source.array.name, store, apart=not along and byte_width(dtype) >= 4)
+
+
+def _cut_rows(builder: PassBuilder, name: str, atom: Atom) -> None:
+    """Cut the rows of a copy to pieces of the length that the unit reads; the rows of a piece are neighbours."""
+    array = builder.nest.arrays[name]
+    last, row = len(array.shape) - 1, atom.row_bytes // byte_width(array.dtype)
+    if array.shape[last] > row:
+        builder.make("tile_dim", f"{name}:{last}", "the unit reads rows of a fixed length", size=row)
+        builder.make("swap_dims", f"{name}:{last - 1}", "rows of a piece are neighbours")
+
+
+def _turn_tiles(builder: PassBuilder, name: str, store: str) -> bool:
+    """Give each term of a tile a row, if results are contiguous in memory but terms are not.
+
+    Rows of a tile lie one after the other, so they are in different banks.
+    """
+    why = "neighbouring threads copy neighbouring elements"
+    read = builder.leaf(store).reads[0]
+    strides = [lane_stride(read.index, read.array.shape, s.depth) for s in builder.leaf(store).chain[-2:]]
+    if strides[0] is not Stride.CONTIGUOUS or strides[1] is Stride.CONTIGUOUS:
+        return False
+    builder.make("swap_dims", f"{name}:{len(builder.nest.arrays[name].shape) - 2}", why)
+    for level in (-2, -3):
+        builder.make("swap_scopes", builder.loop(store, level), why)
+    return True
+
+
+def shared_rows(builder: PassBuilder, name: str, operand: str, store: str, *, apart: bool) -> SharedCopy:
+    """A copy that will be in shared memory, with space between rows; twice as much if `apart`."""
+    array = builder.nest.arrays[name]
+    elements = 16 // byte_width(array.dtype)
+    space = 2 * elements if apart else elements
+    width = -(-array.shape[-1] // elements) * elements + space
+    builder.attempt("pad_dim", f"{name}:{len(array.shape) - 1}", "rows are in different banks", to=width)
+    return _copy(builder, name, operand, store)
+
+
+def _copy(builder: PassBuilder, name: str, operand: str, store: str) -> SharedCopy:
+    narrow = byte_width(builder.nest.arrays[name].dtype) not in builder.game.machine.gpu.async_copy_bytes
+    return SharedCopy(name, operand, store, is_transposed=False, through=None if narrow else False)
 
 
 def _map_warps(builder: PassBuilder, others: Sequence[str], identifier: str, depth: int) -> None:
@@ -240,11 +273,11 @@ def _map_warps(builder: PassBuilder, others: Sequence[str], identifier: str, dep
             builder.make("map_block", builder.loop(statement, warps), "a part of the tile for each warp")
 
 
-def _place(builder: PassBuilder, unit: ProductUnit, copies: Sequence[SharedCopy]) -> None:
+def place_copies(builder: PassBuilder, copies: Sequence[SharedCopy], unit: ProductUnit | None = None) -> None:
     """Put tiles of the block into shared memory, and copies through registers into registers."""
     for position, copy in enumerate(copies):
         builder.make("set_location", copy.shared, "the threads of a block share it", location="shared")
-        if atom := unit.pattern.shared.get(unit.factor(position).array.name):
+        if unit is not None and (atom := unit.pattern.shared.get(unit.factor(position).array.name)):
             array = builder.nest.arrays[copy.shared]
             last, granule = len(array.shape) - 1, atom.granule_bytes // byte_width(array.dtype)
             why = "the unit reads rows with exchanged granules"

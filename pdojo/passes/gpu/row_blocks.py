@@ -95,7 +95,9 @@ def _row_block(builder: PassBuilder, top: Scope) -> _RowBlock | None:
     for leaf in body.leaves:
         if len(leaf.chain) != depth + 4 or not has_terms(leaf):
             continue
-        fitting = sorted((u for u in units if u.computes(builder, leaf)), key=lambda u: not is_preferred(u))
+        fitting = sorted(
+            (u for u in units if u.computes(builder, leaf) and not u.pattern.shared), key=lambda u: not is_preferred(u)
+        )
         if not fitting:
             return None
         rows = _source(builder, leaf, fitting[0], 0).array.name

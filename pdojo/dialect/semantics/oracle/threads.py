@@ -70,7 +70,7 @@ class ThreadCopies:
         columns = [number]
         random = np.random.default_rng(leaf.order)
         for level, count in zip(_LEVELS, self.counts, strict=True):
-            scopes = [s for s in leaf.chain if s.mapping is level]
+            scopes = self._scopes(leaf, level)
             thread = self._number(access, level)
             if thread is not None and count > 1:
                 columns.append(_number(scopes, ivs, rows) * thread[0] + evaluate(thread[1], ivs, rows))
@@ -112,7 +112,15 @@ class ThreadCopies:
         if found is not None:
             warps = found.intrinsic.warps
             together = found.intrinsic.threads // warps if level is Mapping.WARP else warps
-        return together * prod(s.extent for s in leaf.chain if s.mapping is level)
+        return together * prod(s.extent for s in self._scopes(leaf, level))
+
+    def _scopes(self, leaf: Leaf, level: Mapping) -> list[Scope]:
+        """The thread scopes of a level around a statement; block scopes inside a warp that holds a tile are its own."""
+        is_single = self.held is not None and self.collectives.of(leaf) is None
+        warp = self.held.warp(leaf.chain) if self.held is not None and is_single else ()
+        if warp and level is Mapping.WARP:
+            return list(warp)
+        return [s for s in leaf.chain if s.mapping is level and s not in warp]
 
     def _reaches_all(self, access: Access, leaf: Leaf, level: Mapping) -> bool:
         if self._number(access, level) is not None:
