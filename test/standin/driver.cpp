@@ -60,7 +60,8 @@ Handles &streams = *new Handles, &events = *new Handles, &modules = *new Handles
 Handles &functions = *new Handles;
 size_t used[4];
 const int MOST_DEVICES = 4;
-Stream *const default_streams = new Stream[MOST_DEVICES];
+struct DefaultStreams { Stream each[MOST_DEVICES]; };
+Stream *const default_streams = (new DefaultStreams)->each;
 Text &launches = *new Text;
 thread_local void *current_context;
 thread_local int current_device;
