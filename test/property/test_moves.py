@@ -104,8 +104,8 @@ def test_a_wrong_wait_breaks_a_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     referee = Referee(game.program, 0, check=check, counts=counts)
     assert play(game, Move.parse("async_copy@t"), referee, 1) is None
 
-    def never(self: object, arrival: object) -> None:
-        del self, arrival
+    def never(*_: object) -> None:
+        pass
 
     monkeypatch.setattr("pdojo.backends.gpu.barriers._Synchroniser._wait", never)
     assert (failure := check(game.program, 1)) is not None
