@@ -71,16 +71,19 @@ def parser() -> Arguments:
     return made
 
 
+def _add_programs(parser: Arguments, written: str) -> None:
+    """Options of a training on kernels; `written` is what it writes to its folder."""
+    parser.add_argument(
+        "programs", metavar="KERNEL", nargs="+", help="library kernels at sizes (softmax:16x16), or files"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FOLDER", required=True, help=f"{written}; an interrupted training goes on"
+    )
+
+
 def _add_agent(parser: Arguments) -> None:
     add = parser.add_argument
-    add("programs", metavar="KERNEL", nargs="+", help="library kernels at sizes (softmax:16x16), or files")
-    add(
-        "-o",
-        "--output",
-        metavar="FOLDER",
-        required=True,
-        help="the policy, the log, the report; an interrupted training goes on",
-    )
+    _add_programs(parser, "the policy, the log, the report")
     add("--episodes", type=positive, default=1000, metavar="N", help="episodes of all kernels together (1000)")
     add("--dtype", metavar="TYPE", help="element type of library kernels")
     add_machine(parser, "train for")
@@ -115,14 +118,7 @@ def _add_agent(parser: Arguments) -> None:
 
 def _add_proposals(parser: Arguments) -> None:
     add = parser.add_argument
-    add("programs", metavar="KERNEL", nargs="+", help="library kernels at sizes (softmax:16x16), or files")
-    add(
-        "-o",
-        "--output",
-        metavar="FOLDER",
-        required=True,
-        help="the proposals, the lessons, the costs; an interrupted training goes on",
-    )
+    _add_programs(parser, "the proposals, the lessons, the costs")
     add("--rounds", type=positive, default=2, metavar="N", help="searches of all kernels, then a training (2)")
     add("--searches", type=positive, default=2, metavar="N", help="searches of each kernel in a round (2)")
     add("--evaluations", type=positive, default=300, metavar="N", help="evaluations of each search (300)")

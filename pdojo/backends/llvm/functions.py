@@ -55,11 +55,11 @@ def apply(
         return _integer(code, function, operands)
     if result not in ("f16", "bf16"):
         return _float(code, function, operands)
-    wide = "f64" if function in FUSED else "f32"
-    widened = [convert_float(code, o, result, wide) for o in operands]
-    if function in FUSED:
-        return convert_float(code, fused_to_odd(code, *_signed(code, function, widened)), "f32", result)
-    return convert_float(code, _float(code, function, widened), wide, result)
+    if function not in FUSED:
+        widened = [convert_float(code, o, result, "f32") for o in operands]
+        return convert_float(code, _float(code, function, widened), "f32", result)
+    widened = [convert_float(code, o, result, "f64") for o in operands]
+    return convert_float(code, fused_to_odd(code, *_signed(code, function, widened)), "f32", result)
 
 
 def fused(code: FunctionCode, x: SSAValue, y: SSAValue, z: SSAValue, dtype: str) -> SSAValue:

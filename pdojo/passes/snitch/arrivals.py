@@ -23,9 +23,10 @@ def add_latest_last(builder: PassBuilder) -> None:
 def approach_products(builder: PassBuilder, leaf: Leaf, why: str) -> bool:
     """Move the product that a sum adds directly before it, of two the one that is known last; False without one."""
     products = [one for one in _terms(builder, leaf) if one.function == "arith.mulf"] if _is_sum(leaf) else []
+    if not products:
+        return False
     known = _arrivals(leaf)
-    products.sort(key=lambda one: (max(known[one.id]), one.order))
-    return bool(products) and _approach(builder, products[-1], leaf, why)
+    return _approach(builder, max(products, key=lambda one: (max(known[one.id]), one.order)), leaf, why)
 
 
 def _regroup(builder: PassBuilder, leaf: Leaf) -> bool:
