@@ -169,8 +169,7 @@ def _check_distributed(nest: Nest, found: Launch) -> None:
         spreads, held = found.collectives.spreads, found.collectives.held(nest, buffer)
         for leaf, access in own_accesses(nest, buffer):
             scopes = [s for s in threads_of(leaf.chain) if s in found.strides]
-            is_single = isinstance(held, Held) and bool(scopes) and access not in spreads
-            warp = held.warp(leaf.chain) if isinstance(held, Held) and is_single else ()
+            warp = found.collectives.warp(held, leaf, access) if scopes else ()
             used = tuple(
                 (s.extent, found.strides[s])
                 for s in scopes

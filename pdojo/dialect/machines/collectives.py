@@ -141,6 +141,13 @@ class Collectives:
         """The collective scope around a statement; None if one thread runs the statement."""
         return next((self.scopes[s] for s in leaf.chain if s in self.scopes), None) if self.scopes else None
 
+    def warp(self, held: Held | Reason | None, leaf: Leaf, access: Access) -> tuple[Scope, ...]:
+        """The scopes whose iterations are the threads of the warp that holds a buffer, at an access to it.
+
+        Empty if no warp holds it, and for operands of instructions.
+        """
+        return held.warp(leaf.chain) if isinstance(held, Held) and access not in self.spreads else ()
+
     def threads(self, chain: Sequence[Scope]) -> int:
         """Threads that compute a scope of the chain together; 1 if no scope is collective."""
         found = [self.scopes[s].intrinsic.threads for s in chain if s in self.scopes] if self.scopes else []

@@ -7,7 +7,7 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.machines.collectives import Collectives, Held
+from pdojo.dialect.machines.collectives import Collectives
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Node, Scope, leaves_of
 
 THREADS = (Mapping.BLOCK, Mapping.WARP)
@@ -88,8 +88,7 @@ def _alike(nest: Nest, strides: dict[Scope, int], collectives: Collectives) -> I
         levels: dict[int, list[Scope]] = {}
         held = collectives.held(nest, buffer)
         for leaf, access in own_accesses(nest, buffer):
-            is_single = isinstance(held, Held) and access not in collectives.spreads
-            warp = held.warp(leaf.chain) if isinstance(held, Held) and is_single else ()
+            warp = collectives.warp(held, leaf, access)
             threads = [s for s in leaf.chain if s in strides and s.mapping is Mapping.BLOCK and s not in warp]
             if any(e.uses(s.depth) for s in threads for e in access.index):
                 levels.setdefault(len(threads), []).append(threads[-1])

@@ -173,7 +173,7 @@ class _Level:
     def _threads(self, use: Use) -> list[tuple[int, Expr]]:
         """Per thread scope, outermost first, the number of threads, and the number of the accessing thread."""
         spread = collectives(self.program).spreads.get(use.access)
-        warp = self.held.warp(use.leaf.chain) if self.held is not None and spread is None else ()
+        warp = collectives(self.program).warp(self.held, use.leaf, use.access)
         if warp and self.mapping is Mapping.WARP:
             return [(prod(s.extent for s in warp), lane_in(warp))]
         scopes = [(s.extent, var(s.depth)) for s in self._scopes(use.leaf) if s not in warp]
@@ -361,8 +361,8 @@ def _unaligned_warps(program: Program) -> Iterator[Reason]:
         if not isinstance(held, Held):
             continue
         for leaf, access in accesses_of(nest, buffer):
-            launch, warp = launch_of(leaf), held.warp(leaf.chain)
-            if access in found.spreads or launch is None or not warp:
+            launch, warp = launch_of(leaf), found.warp(held, leaf, access)
+            if launch is None or not warp:
                 continue
             if not is_aligned(warp, held.fragment.threads, _block_threads(program, launch).strides):
                 yield Reason(
